@@ -47,7 +47,7 @@ class Form(NamedTuple):
 
 
 def form_of(path: "str | os.PathLike[str]", name: str | None = None) -> Form:
-    """Return the format of a file by its name, or the format `name`.
+    """Return the format and compression of a file by its name; `name`, if given, is the format.
 
     Raises UsageError for an unknown extension or format, and for a compressed Parquet file.
     """

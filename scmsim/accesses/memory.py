@@ -1,4 +1,4 @@
-"""Requests to persistent memory, for simulators of memory: a line of text for each 64 bytes loaded or written back.
+"""Write requests to persistent memory for memory simulators: a line of text for each 64 bytes loaded or written back.
 
 Loads are those of the model's events: no CPU cache is simulated for them.  Writes are the lines that leave the CPU's caches, and
 streaming stores, as the counter `lines_written_back` counts them.  Addresses are offsets in the device.  Sources of the formats:
@@ -17,10 +17,10 @@ _WORD = 8  # bytes that a cycle moves
 
 
 def _cycles(rows: Rows) -> np.ndarray:
-    """Return the cycles that rows take, thousandths: one for each instruction of code, and for each word that is moved.
+    """Return the cycles that rows take, in thousandths: one cycle per instruction of code and per word moved.
 
-    A streaming store moves its words as the write-back that follows it.  If the lines of a run all had one cycle, DRAMsim3 would
-    hang: it waits for ever if its write buffer is full when a line that it has not read yet is written.
+    The words of a streaming store are counted at the write-back that follows it.  If the lines of a run all had one cycle,
+    DRAMsim3 would hang: it waits for ever if its write buffer is full when a line that it has not read yet is written.
     """
     words = np.isin(rows.kind, (LOAD, STORE, WRITE_BACK)) * -(-rows.length // _WORD) * MILLI
     return np.where(rows.kind == FETCH, rows.instructions, words)

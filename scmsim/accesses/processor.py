@@ -1,4 +1,4 @@
-"""Virtual addresses, for simulators of processors and TLBs: one access for each 64-byte line of a run.
+"""Write virtual addresses for simulators of processors and TLBs: one access for each 64-byte line of a run.
 
 A flush is written as a load: it translates its address, too.  Sources of the formats: ChampSim inc/trace_instruction.h
 (input_instr); `scmsim.mmu.accesses` for .u64.

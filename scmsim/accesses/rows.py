@@ -1,8 +1,8 @@
-"""Events and write-backs as rows: the accesses of a replay, in order, for the writers of this package.
+"""Convert events and write-backs to rows: the accesses of a replay, in order, for the writers of this package.
 
-A row is a run of one kind: bytes loaded, stored, flushed or written back, the fetch of a line of code, a fence, or an invalidation
-of the TLB.  The rows add up to the counters of the replay: a strided run is one row for each 4 KiB page, and a line flushed
-several times, or several fences at once, are as many rows.  Units: bytes.
+A row is a run of one kind: bytes loaded, stored, flushed or written back, the fetch of a line of code, a fence, or an
+invalidation of the TLB.  The rows add up to the counters of the replay: a strided run is one row for each 4 KiB page, and a line
+flushed several times, or several fences at once, are as many rows.  Units: bytes.
 """
 
 from collections.abc import Iterator

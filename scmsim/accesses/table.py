@@ -1,7 +1,7 @@
 """Accesses as Parquet (zstd): every row of a replay, from which its MMU's counters follow exactly.
 
 Columns: see `columns` and docs/guide/accesses.md.  The key `scmsim.accesses` of the file's metadata is the provenance as JSON.
-pyarrow is imported on first use, because loading it takes longer than a light command may run.
+pyarrow is imported on first use, because loading it would slow down commands that do not need it.
 """
 
 import json

@@ -41,9 +41,10 @@ def build(table: Mapping[str, Any], setting: str = ON, by_device: bool = False) 
 def simulate(
     batches: "Iterable[tuple[np.ndarray | None, np.ndarray]]", table: Mapping[str, Any], setting: str = ON
 ) -> dict[str, int]:
-    """Return the counts of one access at each address: batches of event codes (None: all loads) and byte addresses.
+    """Return the counts of one access at each address of `batches`.
 
-    An access is one look-up of one line, because files of addresses do not record its length.  Fetches are left out.
+    A batch is (event codes, byte addresses); None as codes means that all accesses are loads.
+    An access is one look-up of one line, because files of addresses do not record lengths.  Instruction fetches are ignored.
     """
     import numpy as np
 
@@ -60,7 +61,7 @@ def simulate(
 def simulate_events(
     parts: "Iterable[tuple[np.ndarray, np.ndarray]]", table: Mapping[str, Any], setting: str = ON
 ) -> dict[str, int]:
-    """Return the counts of parts of events with virtual addresses, without the events that are marked as setup."""
+    """Return the counts of events with virtual addresses, without setup events; a part is (events, whether each is setup)."""
     import numpy as np
 
     from scmsim.cache import replay, state
@@ -72,7 +73,7 @@ def simulate_events(
 
 
 def _addressed(counts: "np.ndarray", table: Mapping[str, Any], setting: str) -> dict[str, int]:
-    """Return the first row of counts by name; every access has an address, so none is unchecked, and there are no walks."""
+    """Return the first row of counts by name, without unchecked accesses and page walks, which do not occur here."""
     found = named(counts["at"][0], len(table["cache"]), setting)
     return {name: n for name, n in found.items() if name != "cache_unchecked" and not name.startswith("cache_walk_")}
 

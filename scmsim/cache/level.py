@@ -1,7 +1,7 @@
 """One level of the caches: look up, insert and remove lines.
 
-A slot has the number of its line << 1 | 1 if the line is dirty.  One vector operation (`scmsim.jit.vectors`) finds a line, moves it
-to the front of its set and returns what left the set.
+A slot holds an entry: line number << 1, plus 1 if it is dirty.  One vector operation (`scmsim.jit.vectors`) finds a line, moves it
+to the front of its set and returns the entry that left the set.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ def first_slot(t, entry):
     line = entry >> 1
     if t.mask >= 0:
         return t.first + (line & t.mask) * t.lanes
-    # unsigned: Python's remainder of signed numbers takes more steps
+    # unsigned, because Python's remainder of signed numbers compiles to more instructions
     return t.first + np.int64(np.uint64(line) % np.uint64(t.sets)) * t.lanes
 
 
@@ -53,7 +53,7 @@ def enter_rows(arena, t, at, entry):
 
 @inlined
 def slot_of(arena, t, entry):
-    """Return the slot of an entry's line, -1 if the level does not have it."""
+    """Return the slot of an entry's line; -1 if the level does not have the line."""
     at = first_slot(t, entry)
     if t.lanes == 8:
         lane = find_marked8(arena, at, entry)
@@ -66,7 +66,7 @@ def slot_of(arena, t, entry):
 
 @subroutine
 def lane_in_rows(arena, t, at, entry):
-    """Return which slot of a set of several rows holds a line, -1 if none does."""
+    """Return which slot of a set of several rows holds a line; -1 if no slot does."""
     for row in range(0, t.ways, _LANES):
         lane = find_marked16(arena, at + row, entry)
         if lane >= 0:
@@ -76,7 +76,7 @@ def lane_in_rows(arena, t, at, entry):
 
 @inlined
 def remove(arena, t, entry):
-    """Remove a line; return 1 if it was dirty, 0 if not, -1 if the level does not have it.  Its slot is the next to be filled."""
+    """Remove a line; return 1 if it was dirty, 0 if clean, -1 if it was not there.  The set's next new line fills its slot."""
     slot = slot_of(arena, t, entry)
     if slot < 0:
         return -1

@@ -1,13 +1,15 @@
 """Simulate the data caches: count, for events with addresses, the hits and misses of each level.
 
 LOAD and STORE look up every line of their run once, whatever the width of an access (a rep-string is a run like any other); a
-store allocates the line and makes it dirty.  NTSTORE writes past the caches and evicts its lines.  FLUSH writes a dirty line back
+store allocates the line and makes it dirty.  NTSTORE bypasses the caches and evicts its lines.  FLUSH writes a dirty line back
 and keeps it (clwb) or evicts it (clflushopt).  A prefetch (state.PREFETCHES) fills the second level as a load fills it, and is
 counted apart.  The loads and stores of WORK have no address: they are counted as unchecked.  A page walk loads the lines of its
 entries before the event that needs it.  Instruction fetches and other cores use the real caches, too, and are not modelled.
 
-A line that misses takes its place in each level from the nearest to the farthest; then what left these places leaves, from the
-farthest level to the nearest.  A line that leaves a level enters the next one if it is dirty, or if that level is exclusive; a
+A line that misses is inserted into each level, from the nearest to the farthest; then the lines that it displaced are evicted,
+from the farthest level to the nearest.
+
+A line that leaves a level enters the next one if it is dirty, or if that level is exclusive; a
 write-back is not a use, so it does not change the order of the lines in the next level.  Source of these rules:
 Hennessy and Patterson, Computer Architecture, 6th edition, appendix B (write-allocate, write-back); Intel SDM volume 1, 10.4.6
 (non-temporal stores) and volume 2, CLWB, CLFLUSHOPT.
@@ -49,8 +51,8 @@ from scmsim.jit.vectors import fetch_ahead
 _SOON = 8  # accesses ahead: the distance at which slots of the last level are prefetched
 _PAGE_LINES = 64
 _PM_LINE = PM_BIT >> 6
-_NEW_PAGE, _OPEN_FILE = 127, 128  # of footprint.interleave
-_NEW_PAGES = 16  # most such pages of a call that differ
+_NEW_PAGE, _OPEN_FILE = 127, 128  # values of a block's `cache`, as in footprint.interleave
+_NEW_PAGES = 16  # most distinct new pages of a call
 OBJECTS = 1 << 48  # line of the first object: no address has it, and it is not in persistent memory
 WALKS = 1 << 50  # first line of page-table entries: outside of the lines of objects and of kernel addresses
 _NUMBERS = (1 << 24) - 1
@@ -121,7 +123,7 @@ def touch(s, arena, c, block, piece):
 
 @kernel
 def simulate_lines(caches, arena, counts, codes, addresses):
-    """Look up one access at each address; codes other than loads and stores are left out."""
+    """Look up one access at each address; ignore addresses with codes other than LOAD and STORE."""
     s, c = caches[0], counts[0]
     last = s.level[s.levels - 1]
     for i in range(addresses.size):
@@ -136,7 +138,7 @@ def simulate_lines(caches, arena, counts, codes, addresses):
 
 @subroutine
 def take(s, arena, c, e):
-    """Process the run of one event; a strided run page by page."""
+    """Run one event through the caches; process a strided run page by page."""
     if e.code == WORK:
         c.at[UNCHECKED] += e.loads + e.stores
     if e.code > FLUSH or e.code == FETCH or e.length <= 0:
@@ -155,7 +157,7 @@ def take(s, arena, c, e):
 
 @subroutine
 def take_run(s, arena, c, e, start, end):
-    """Look up, write past or flush each line of the bytes [start, end), by the event's code."""
+    """Look up, bypass (NTSTORE) or flush each line of the bytes [start, end), by the event's code."""
     for line in range(start >> 6, (end - 1 >> 6) + 1):
         if e.code <= STORE:
             look_up(s, arena, c, line, e.code == STORE)
@@ -287,7 +289,7 @@ def leave(s, arena, c, k, entry):
         if not (entry & 1 or t.holds == EXCLUSIVE):
             return
         slot = slot_of(arena, t, entry)
-        if slot >= 0:  # a write-back is not a use: the order of the set stays
+        if slot >= 0:  # a write-back is not a use, so the line does not move to the front of its set
             arena[slot] |= entry & 1
             return
         entry = fill_hole(arena, t, entry) if t.holds == EXCLUSIVE else enter(arena, t, entry)

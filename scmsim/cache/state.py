@@ -1,6 +1,6 @@
 """Lay out the state of a machine's data caches: one small record for the shapes, one array for the lines.
 
-A level is set-associative with LRU.  A set has its lines in order of use, the most recent first, in 8 or a multiple of 16 slots.
+A level is set-associative with LRU.  A set holds its lines in order of use, the most recent first, in 8 or a multiple of 16 slots.
 The set of a line is its number modulo the number of sets: the hash with which real last-level caches choose a slice is not
 documented and not modelled.  Units: lines of 64 bytes.
 """
@@ -21,7 +21,7 @@ FOUND = -1  # result of a look-up that found the line, instead of an evicted ent
 # Which lines of the levels nearer to the core a level holds.
 # - inclusive: all lines; a line that leaves this level leaves the nearer levels, too
 # - non-inclusive: the level is filled on a miss, and evicts lines on its own
-# - exclusive: lines that the level before evicts, clean ones too; a hit moves the line back and out of it
+# - exclusive: lines that the next nearer level evicts, clean ones too; a hit moves the line back to the nearer level
 FILLS = ("inclusive", "non-inclusive", "exclusive")
 INCLUSIVE, NON_INCLUSIVE, EXCLUSIVE = range(len(FILLS))
 
@@ -36,8 +36,8 @@ NEXT_LINE, STREAM = 1, 2
 STREAMS = 16  # pages whose latest miss is remembered
 AHEAD = 4  # lines
 
-# An address in persistent memory is its offset in the device and this bit; a line's number has the bit LINE times lower.  So the
-# kernel's and a program's mapping of a page are the same lines.
+# An address in persistent memory is its device offset | PM_BIT; a line number is that address / LINE.  So the kernel's and
+# a program's mapping of a page have the same lines.
 PM_BIT = 1 << 57
 ADDRESS = PM_BIT - 1  # bits of a virtual address that number its line
 
@@ -61,9 +61,9 @@ CACHES = np.dtype(
         [
             ("levels", "i8"),
             ("keeps", "i8"),  # 1: a flush keeps the line
-            ("by_device", "i8"),  # 1: events in persistent memory have their offset in the device
+            ("by_device", "i8"),  # 1: look up events in persistent memory by their offset in the device
             ("prefetch", "i8"),  # index into PREFETCHES
-            ("stream", "i8", (STREAMS,)),  # lines of the latest misses in as many pages, EMPTY: none
+            ("stream", "i8", (STREAMS,)),  # line of the latest miss in each of STREAMS pages; EMPTY: unused
             ("next_stream", "i8"),  # element of `stream` that the next new page replaces
             # footprints: operation of the latest touches, number of its first new page, and whether it has any
             ("op", "i8"),
@@ -111,7 +111,7 @@ def build(
 ) -> Caches:
     """Return empty caches from a machine's checked [[cache]] tables, nearest first.
 
-    Raises UsageError for no or too many levels, and for rules of filling that `check_fills` refuses.
+    Raises UsageError if `tables` has no or too many levels, or if `check_fills` refuses a level's `fill`.
     """
     if not 1 <= len(tables) <= LEVELS:
         raise UsageError(f"a machine can have 1 to {LEVELS} [[cache]] tables, not {len(tables)}")

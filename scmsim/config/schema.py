@@ -126,7 +126,7 @@ def _set(name: str, given: Any) -> Any:
 
 
 def _together(given: Mapping[str, Any]) -> None:
-    """Check the rules that concern several keys."""
+    """Check the rules that involve several keys."""
     mistakes = Mistakes()
     if ("trace" in given) == ("workload" in given):
         rule = 'give either trace = "FILE" or [workload] with a kind, and not both'

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from scmsim.core.errors import EnvironmentProblem, ScmsimError, UsageError
 
-OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)  # errors of the environment, not of the user
+OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)  # errors that the user did not cause
 
 Path = str | os.PathLike[str]
 # device and inode of each file that must not be overwritten; None outside a `protected` block
@@ -18,7 +18,7 @@ _inputs: list[tuple[int, int]] | None = None
 
 @contextlib.contextmanager
 def protected(paths: Iterable[Path]) -> Iterator[None]:
-    """Refuse to overwrite the files in `paths`, by whatever name, and the files that `protect` adds, while the block runs."""
+    """While the block runs, refuse to overwrite the files in `paths` (by any link) and the files that `protect` adds."""
     global _inputs
     outer = _inputs
     _inputs = [*(outer or ()), *_identities(paths)]
@@ -54,8 +54,8 @@ def writable(path: str | os.PathLike[str]) -> pathlib.Path:
     Raises
     ------
     UsageError
-        If the folder is missing or not writable; if the path is a folder, or a device or a pipe, which the rename would replace by
-        a file; or if the path is an input (see `protected`).
+        If the folder is missing or not writable; if the path is a folder, or a device or a pipe, which the rename would replace
+        by a file; or if the path is an input (see `protected`).
     """
     if not os.fspath(path):
         raise UsageError("the name of the file to write is empty; give a name")
@@ -98,7 +98,7 @@ def _check_parent(path: pathlib.Path) -> None:
 def whole(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     """Yield the path of a draft, which replaces `path` at the end, or is removed if the block fails.
 
-    The draft keeps the suffix of `path`, since writers choose a format by it.
+    The draft keeps the suffix of `path`, because writers choose the format by the suffix.
 
     Raises
     ------

@@ -7,10 +7,10 @@ class Watcher:
     """Default hooks around compilation, for scmsim as a library: they report only a cache that cannot be written."""
 
     def begins(self, module: str) -> None:
-        """Note that compilation of a function of `module` begins; the calls nest for the functions that it calls."""
+        """Note that compilation of a function of `module` begins; calls nest, because compiling a function compiles its callees."""
 
     def ends(self) -> None:
-        """Note that compilation of the innermost function of `begins` has ended, or failed."""
+        """Note that the compilation that began last and is not finished has ended or failed."""
 
     def not_kept(self, folder: str, why: str) -> None:
         """Warn that compiled functions cannot be kept in `folder`; called once per process."""

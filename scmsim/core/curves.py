@@ -1,4 +1,4 @@
-"""Loaded latency: latency by bandwidth and by the share of reads, from files of measured points.
+"""Loaded latency: latency as a function of bandwidth and share of reads, from files of measured points.
 
 Three formats are read: a CSV with the columns reads_percent, gb_s and ns; a folder of the Mess benchmark (one file
 bwlat_PERCENT.txt per share of reads, two columns, MB/s and ns); and the CSV of OptaneStudy (graphs/06-*.csv, two columns of the
@@ -30,7 +30,7 @@ class Curves:
     by_share: tuple[tuple[float, tuple[Point, ...]], ...]
 
     def latency(self, gb_s: float, reads_percent: float = 100.0) -> float:
-        """Return the latency in ns at a bandwidth and a share of reads; beyond the measured points, that of the nearest."""
+        """Return the latency in ns at a bandwidth and a share of reads; outside of the measurements, that of the nearest point."""
         shares = [share for share, _ in self.by_share]
         found = [_between(points, gb_s) for _, points in self.by_share]
         return _between(tuple(zip(shares, found, strict=True)), reads_percent)
@@ -50,7 +50,7 @@ class Curves:
         )
 
     def rate(self, lines: float, idle_ns: float, reads_percent: float = 100.0) -> float:
-        """Return the GB/s of `lines` lines of 64 bytes in flight, each of which takes the latency at that bandwidth.
+        """Return the bandwidth, GB/s, with `lines` 64-byte lines in flight, if each takes the latency at that bandwidth.
 
         `idle_ns` is the latency of the idle device; `slowdown` gives its growth with the bandwidth.
         """

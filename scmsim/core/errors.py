@@ -1,4 +1,4 @@
-"""Errors that a user can cause.  The command line prints their one line and leaves with their exit code."""
+"""Errors that a user can cause.  The command line prints the error's one line and exits with the error's exit code."""
 
 import difflib
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ class UsageError(ScmsimError):
 
 
 class EnvironmentProblem(ScmsimError):
-    """Something that is missing on this machine: a tool, a permission, space (exit code 3)."""
+    """A tool, a permission or free space is missing on this machine (exit code 3)."""
 
     exit_code = 3
 

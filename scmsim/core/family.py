@@ -13,8 +13,8 @@ Keys above the rows apply to every row; a row's own keys override them, and a ro
     variant = { shift = 12 }                        # arguments of `start` besides the parameters and the files
 
 `code` names the place of a model's functions that are not at their usual place (CODE): "file.name" in the family's folder, or
-a whole path such as "scmsim.fs.nova.operations.emit".  `by.PARAMETER.VALUE` is what a value of a parameter adds to the
-variant.  `parameters.toml` beside the families has the parameters that several families share.
+a whole path such as "scmsim.fs.nova.operations.emit".  The table `by.PARAMETER.VALUE` is added to the variant if PARAMETER
+has this VALUE.  `parameters.toml` beside the families has the parameters that several families share.
 """
 
 import functools
@@ -54,7 +54,7 @@ _PLACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 @per_file()
 def names(file: pathlib.Path) -> list[str]:
-    """Return the names of a family's models, read from the headers of their rows alone."""
+    """Return the names of a family's models; read only the headers of their rows."""
     return _HEADER.findall(file.read_text(encoding="utf-8"))
 
 
@@ -204,7 +204,7 @@ def _within(of: Any, at: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _raise_once(mistakes: Mistakes) -> None:
-    """Raise the noted mistakes, if any; a mistake above the rows was noted once a row."""
+    """Raise the noted mistakes, if any, without duplicates: a mistake above the rows was noted once per row."""
     mistakes.found = list(dict.fromkeys(mistakes.found))
     mistakes.done()
 

@@ -1,4 +1,4 @@
-"""Cache of what functions read from files: a result is kept until its file changes, whether the file is bundled or a user's."""
+"""Cache the results of functions that read files: a result is kept until its file, bundled or a user's, changes."""
 
 import functools
 import os
@@ -17,7 +17,7 @@ R = TypeVar("R")
 def per_file(most: int = 1024) -> Callable[[Callable[[Any, *Ts], R]], Callable[[Any, *Ts], R]]:
     """Return a decorator for a function of a file and further hashable arguments: it reads an unchanged file once.
 
-    Each caller gets a copy of its own.  `most` is the number of results that are kept; errors are not.
+    Each caller gets its own copy.  At most `most` results are kept; errors are not kept.
     """
 
     def decorate(read: Callable[[Any, *Ts], R]) -> Callable[[Any, *Ts], R]:

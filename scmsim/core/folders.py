@@ -1,4 +1,4 @@
-"""Directories of the paths of a trace."""
+"""Compute the common directory of a trace's paths, and the directory depth of a path."""
 
 from collections.abc import Iterable, Sequence
 

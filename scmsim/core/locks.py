@@ -1,7 +1,7 @@
 """Locks of file systems: which calls of a model wait for each other, and what threads must share to wait.
 
-Declared in a family's `models.toml` (`locks` names those of a row, `lock.NAME` declares one), or in `locks.toml` beside the
-families, which has the locks of Linux that several families have.
+A family's `models.toml` declares locks (`locks` in a row names the row's locks, `lock.NAME` declares a lock).  `locks.toml`
+beside the families declares the Linux locks that several families use.
 """
 
 import pathlib

@@ -1,4 +1,4 @@
-"""Amount of memory that this process may still take: what the machine has free, or what its control group leaves (Linux)."""
+"""Find how much memory this process may still allocate: the free memory of the machine or of its control group (Linux)."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ _SMALL = 1 << 26  # bytes; smaller requests are never checked
 
 
 def expect_room(count: int, what: str) -> None:
-    """Raise EnvironmentProblem if the machine cannot give `count` more bytes for `what`."""
+    """Raise EnvironmentProblem if fewer than `count` bytes of memory are available; `what` names their use in the error."""
     if count < _SMALL:
         return
     free = available()
@@ -41,7 +41,7 @@ def _of_machine() -> int | None:
 
 
 def _of_groups() -> list[int]:
-    """Return the bytes that each control group with a limit leaves, from this process's group up to the root."""
+    """Return the bytes left below the limit of each limited control group, from this process's group up to the root."""
     found = []
     for line in _text(Path("/proc/self/cgroup")).splitlines():
         _, controllers, name = line.split(":", 2)

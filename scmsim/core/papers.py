@@ -10,7 +10,7 @@ FILE = pathlib.Path(__file__).parents[1] / "fs" / "papers.bib"
 
 
 def entries() -> dict[str, str]:
-    """Return every entry by its key."""
+    """Return the BibTeX text of every entry, by key."""
     text = FILE.read_text(encoding="utf-8")
     return {key: entry for entry, key in re.findall(r"^(@\w+\{([\w-]+),$.*?^\})", text, re.MULTILINE | re.DOTALL)}
 

@@ -29,7 +29,7 @@ def make(path: str | os.PathLike[str]) -> None:
 
 
 def fault(path: str | os.PathLike[str]) -> str:
-    """Return why other users could put files into a folder, "" if they cannot.
+    """Return why other users could put files into a folder, or "" if they cannot.
 
     The folder and its parents must belong to the user or root.  Others may not write to any of them, except to a parent with
     the sticky bit, such as /tmp, where they cannot replace files of other users.  For a folder that does not exist, the check

@@ -4,7 +4,7 @@ Addresses, offsets and lengths are in bytes, times in nanoseconds.  A record fie
 (`size`, `data`, `flags`, ...): NumPy would return its own attribute in plain Python but not in compiled code.
 
 A column whose meaning depends on `op` or `code` has an alias for each further meaning: a field at the same offset.  Read and
-write the alias.  What handles whole records (files, tuples, digests) uses the columns only: `OP_COLUMNS`, `EVENT_COLUMNS`.
+write the alias.  Code that handles whole records (files, tuples, digests) uses only the columns: `OP_COLUMNS`, `EVENT_COLUMNS`.
 Concatenate records with `joined`.
 """
 
@@ -27,7 +27,7 @@ OPS = (
 
 # OP.flag bits
 OFFSET_UNKNOWN = 1  # the trace does not record the offset; the position used is an assumption
-SETUP = 2  # builds the file system's starting state: changes the model's state, is not counted
+SETUP = 2  # builds the initial state of the file system: changes the model's state but is not counted
 CONTINUES = 4  # belongs to the previous call of the same thread (write + fsync measured as one call)
 APPENDS = 8  # O_APPEND resolved by the kernel: offset is the end of file at that moment
 SYNCHRONOUS = 16  # the descriptor has O_SYNC or O_DSYNC: a write is followed by its own fsync

@@ -2,8 +2,8 @@
 
 A file system may also be a row of its family's `models.toml` (see `scmsim.core.family`).  Besides the bundled folders, the
 registry searches the folder that the environment variable SCMSIM_PLUGINS names: there, a file `fs/mine.py` is the file system
-`mine`, and each row of `fs/mine/models.toml` is one.  The name of a bundled plug-in cannot be taken.  A user's file with a
-mistake is left out of the lists with a warning; asking for its name is an error with the mistake's line.
+`mine`, and each row of `fs/mine/models.toml` is one.  A user's plug-in cannot replace a bundled one.  A user's file with a
+mistake is left out of the lists with a warning; using its name raises an error with the line of the mistake.
 """
 
 import ast
@@ -60,7 +60,7 @@ def names(kind: str) -> list[str]:
 
 
 def _files(kind: str) -> dict[str, pathlib.Path]:
-    """Return name -> file of every sound plug-in of a kind; the user's follow the bundled ones and never replace one."""
+    """Return name -> file of every plug-in of a kind without mistakes: the bundled ones, then the user's."""
     found = _bundled(kind)
     return found | {name: file for name, (file, problem) in _users(kind).items() if problem is None}
 

@@ -1,6 +1,6 @@
-"""Folder of results that a long job fills piece by piece, one atomic file a piece, so that the same command resumes the job.
+"""Folder that a long job fills with results, one atomic file per piece, so that the same command resumes the job.
 
-A marker file records what the pieces depend on.  A lock keeps a second run out; the kernel drops the lock with the process.
+A marker file records what the pieces depend on.  A lock excludes a second run; the kernel releases it when the process ends.
 """
 
 import contextlib

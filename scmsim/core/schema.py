@@ -1,6 +1,6 @@
-"""Rules for what a table may hold; a check reports every broken rule at once, each mistake with its place.
+"""Rules that validate the contents of a table; a check reports all mistakes at once, each with its place.
 
-A rule takes a value and returns what is kept of it, or raises UsageError with what the value must be.  `table`, `named`,
+A rule takes a value and returns the checked value, or raises UsageError, which states what the value must be.  `table`, `named`,
 `listed` and `several` build a rule from the rules of the parts.  `scmsim.core.toml.load` reads a file by a rule and adds the
 line numbers.
 """
@@ -45,7 +45,7 @@ class Mistakes:
         self.found.append((at, str(rule)))
 
     def take(self, at: Path, rule: Rule, value: Any) -> Any:
-        """Return the value that the rule makes of a part; note the mistakes and return None if the part breaks the rule."""
+        """Return the checked value of a part; if the part breaks the rule, note the mistakes and return None."""
         try:
             return rule(value)
         except Broken as broken:

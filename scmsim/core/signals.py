@@ -1,4 +1,4 @@
-"""Signals that end a long job: the job stops where it can be resumed, and cleans up on the way out."""
+"""Handle signals that end a long job: the job stops where it can be resumed, and cleans up before it exits."""
 
 import contextlib
 import signal

@@ -14,7 +14,7 @@ _TYPES = {"bool": (bool, "true or false"), "int": (int, "a whole number"), "str"
 
 
 class Arguments(NamedTuple):
-    """Arguments that a row's `variant` gives: name -> its type's name ("" if it is none of `_TYPES`), and those it must give."""
+    """Arguments for a row's `variant`: name -> name of the type ("" if not in `_TYPES`), and the names of required arguments."""
 
     types: dict[str, str]
     needed: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Display text from files safely: a name in a hostile file may contain line ends and terminal commands."""
+"""Make text from files safe to display: a name in a hostile file may contain line ends and terminal commands."""
 
 from collections.abc import Sequence
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The decorators for kernels and their parts.
+"""Decorators that compile kernels and their parts with numba.
 
 numba's disk cache notices a change in the decorated function's own file, but not in a function that it calls in another
 file.  So the name of the cache folder has a digest of all sources of kernels: editing one of them starts a new folder.
@@ -115,12 +115,12 @@ def subroutine(function, compiler=None, forceinline=False):
 
 
 def inlined(function):
-    """Compile a small part always into its callers: passing three arrays costs more than the part's work."""
+    """Compile a small part and always inline it: passing three arrays costs more than the part's work."""
     return subroutine(function, forceinline=True)
 
 
 def outlined(function):
-    """Compile a part never into its callers: rarely executed code need not be compiled again at each call."""
+    """Compile a part and never inline it: rarely executed code need not be compiled again at each call site."""
     return subroutine(function, _OUTLINED)
 
 
@@ -140,7 +140,7 @@ def is_kept(kernel):
 
 
 def calling(*kernels):
-    """Decorate a Python function that calls `kernels`; pass the kernel that the function needs first as the first."""
+    """Decorate a Python function that calls `kernels`; the first of `kernels` must be the kernel that it needs first."""
 
     def marked(function):
         function.kernels = kernels

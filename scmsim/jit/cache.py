@@ -1,8 +1,8 @@
 """Keep compiled kernels on disk, and load them; a failure of the cache never stops the program.
 
 Without this module numba writes into a function's folder before reading it, stops if no folder is writable, and trusts every file
-to be complete.  Here a read-only folder is read, an unwritable folder is reported once, and a file damaged by a power cut or a full
-disk counts as missing and is written again.  A folder that others can write to is not used: the index is a pickle, which can
+to be complete.  Here a read-only folder is read, an unwritable folder is reported once, and a file damaged by a power cut or a
+full disk counts as missing and is written again.  A folder that others can write to is not used: the index is a pickle, which can
 run any code (`core.private`).  Kernels that are not in the folder may come with the wheel (`shipped`).
 """
 
@@ -114,7 +114,7 @@ def _read(path, trusted=False):
 
 @functools.cache
 def _fault(folder):
-    """Return the reason not to load files from a folder, "" if there is none; warn about the first unsafe folder."""
+    """Return why files of a folder must not be loaded, or "" if they may; warn about the first unsafe folder."""
     fault = private.fault(folder)
     if fault and KernelCache._keeps:
         KernelCache._keeps = False
@@ -148,7 +148,7 @@ class KernelCache(FunctionCache):
 
     @property
     def _shipped(self):
-        """The kernel's files from the wheel; None if they do not fit this installation."""
+        """Cache files of the kernel from the wheel; None if the files do not fit this installation."""
         if not shipped.fits():
             return None
         folder = os.path.join(shipped.FOLDER, os.path.basename(self._cache_path))

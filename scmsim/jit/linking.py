@@ -1,13 +1,13 @@
 """Compile parts to LLVM code only; generate machine code only once, for the whole kernel that Python calls.
 
 numba finishes every function before its caller: it links the callees, optimises all of the code and generates machine
-code.  A part eight calls deep would be optimised eight more times, and the machine code of the levels between would never run.
-Here a part stays unoptimised, without machine code, and is not kept on disk; a kernel links all parts that it reaches and is
-then finished like any function of numba.  This saves more than half of the compile time: 40 s of CPU become 17 s for a replay
-on pmfs-4k with numba 0.68.
+code.  A part eight calls deep would be optimised eight more times, and the machine code of the levels between would
+never run.  Here a part stays unoptimised, without machine code, and is not kept on disk; a kernel links all parts that
+it reaches and is then finished like any function of numba.  This saves more than half of the compile time: 40 s of CPU
+become 17 s for a replay on pmfs-4k with numba 0.68.
 
-LLVM's loop vectoriser is off: loops in kernels run over few ways, or over scattered fields of records.  The gathers generated
-for them are a third of the MMU's code and a sixth of its compile time, and no faster.
+LLVM's loop vectoriser is off: loops in kernels run over few ways, or over scattered fields of records.  The gathers
+generated for them are a third of the MMU's code and a sixth of its compile time, and no faster.
 
 For every `+` and every `[]`, numba searches dozens of implementations for the one that fits the operands' types.  Here each
 answer is cached: this saves a fifth of the compile time.
@@ -76,7 +76,7 @@ class _Kernel(_Library):
         super().finalize()
 
     def _optimize_final_module(self):
-        """Optimise with internal linkage for all parts, so that LLVM may drop unneeded arguments and parts."""
+        """Optimise with internal linkage of all parts, so that LLVM may drop unneeded arguments and parts."""
         for function in self._final_module.functions:
             if function.linkage == Linkage.linkonce_odr:
                 function.linkage = Linkage.internal

@@ -38,14 +38,15 @@ _RULE = table(
 
 
 def read(name: str | dict[str, Any]) -> dict[str, Any]:
-    """Return a medium's checked table, sizes in bytes, curves as `Curves`; estimates leave out a time that the table lacks.
+    """Return a medium's checked table, with sizes in bytes and curves as `Curves`.
 
-    `name` is a name of `registry.names("medium")`, or a table that this function returned, even with other numbers.
+    `name` is a name of `registry.names("medium")`, or a table from this function, even with changed numbers. The table may
+    lack times; estimates of time then leave those times out.
 
     Raises
     ------
     UsageError
-        For an unknown name, or with every mistake in the medium's file or table, or for curves that cannot be read.
+        If the name is unknown, the file or table has mistakes (the error lists all of them), or curves cannot be read.
     """
     if isinstance(name, dict):
         return _checked(name)

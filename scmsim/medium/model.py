@@ -3,9 +3,9 @@
 Models a CPU cache of recent dirty lines (direct-mapped; a displaced line is written back) and a write-combining buffer in the
 device (more partial writes to a granule cost nothing while the granule is in the buffer).
 
-A non-temporal store of at most 256 bytes waits, unless non-temporal stores wrote its granule recently: it is among the last
-granules that they wrote, as many as the buffer holds.  Granules that the cache wrote back are not among them, because the
-device may still read the rest of such a granule.  Longer stores stream.  A load run waits for the medium once,
+A non-temporal store of at most 256 bytes waits, unless its granule is among the last granules that non-temporal stores wrote
+(as many granules as the buffer holds).  Granules that the cache wrote back do not count, because the device may still have to
+read the rest of such a granule.  Longer stores stream.  A load run waits for the medium once,
 at its first line (a strided run: once per page), unless that line was recently loaded or stored; the following lines are
 prefetched, and use bandwidth.
 
@@ -189,7 +189,7 @@ def moved(e):
 
 @subroutine
 def touch_recent(m, addr):
-    """Return 0 if the line of `addr` was recently a run's first line, else 1; remember the line."""
+    """Return 0 if the line of `addr` was the first line of a recent run, else 1; remember the line."""
     line = addr >> 6
     slot = line & (RECENT_SLOTS - 1)
     missed = m.recent[slot] != line + 1
@@ -209,7 +209,7 @@ def load(m, c, e):
 
 @subroutine
 def enter_streamed(m, c, addr, end):
-    """Count a small non-temporal store that misses the granules that such stores wrote recently; remember its last granule."""
+    """Count a small non-temporal store whose granule no such store wrote recently; remember its last granule."""
     granule, last = addr >> SHIFT_256, (end - 1) >> SHIFT_256
     # a longer run streams: the wait for its first granule is hidden in the time of its bytes
     if end - addr <= 256 and m.streamed[granule & m.mask_256] != granule + 1:

@@ -1,4 +1,4 @@
-"""Record the write-backs of the medium's model, in their order, besides counting them.
+"""Record the write-backs of the medium's model in order, in addition to counting them.
 
 The kernel is that of `model`, bound to a `write_back` that also appends to a list in the state.  A replay without a recording
 runs the unbound kernel.  Units: bytes.
@@ -43,7 +43,7 @@ def start(kinds: list[str], buffer_bytes: int) -> np.recarray:
 
 @subroutine
 def begin_event(m, i):
-    """Note which event the following write-backs belong to."""
+    """Set `i` as the event to which the following write-backs belong."""
     m.event = i
 
 

@@ -2,7 +2,8 @@
 
 - `machine(name)` returns the state of an MMU.
 - `scmsim.mmu.replay.replay` replays a batch of events and adds to the counters.
-- `simulate` does both for addresses, `simulate_frame` for several machines and page sizes at once.
+- `simulate` runs a list of addresses on one machine; `simulate_frame` runs it on several machines and page sizes at
+once.
 - `plain_misses` counts only the misses of one or two TLB arrays, at several times the speed.
 - `scmsim.mmu.mrc` counts the misses of every geometry in one pass.
 
@@ -34,7 +35,7 @@ def names() -> list[str]:
 
 
 def machine(name: "Machine") -> "np.ndarray":
-    """Return the fresh MMU of a machine: a name of `names()`, the path of a TOML file, or its table (see `scmsim.mmu.presets`)."""
+    """Return an MMU with empty TLBs; `name` is a name of `names()`, the path of a TOML file, or a machine table."""
     from scmsim.mmu import presets
 
     return presets.machine(name)
@@ -75,7 +76,7 @@ def simulate(
     Returns
     -------
     dict
-        The counters that the MMU supplies.
+        Each counter that the MMU supplies, by name.
 
     Raises
     ------
@@ -166,8 +167,8 @@ def simulate_file(
     """Run `simulate` for a file of accesses (see `scmsim.mmu.accesses`): its loads, stores and instruction fetches.
 
     `instructions` is the number of fetches in the file; the field is absent if the file has no fetches.  A file of page runs
-    (`scmsim.mmu.page_runs`) and the Parquet of `scmsim replay --accesses` have the sizes of their pages, so `page` is ignored.
-    The Parquet has the number of instructions, too; its setup is replayed without being counted.
+    (`scmsim.mmu.page_runs`) and the Parquet of `scmsim replay --accesses` record their page sizes, so `page` is ignored.
+    The Parquet also records the number of instructions; its setup is replayed but not counted.
     """
     from scmsim.mmu import accesses, page_runs
 
@@ -256,8 +257,8 @@ def plain_misses(
 ) -> dict[str, int]:
     """Return the counts `accesses`, `l1_misses` and `l2_misses` of one or two LRU arrays, given as ENTRIESxWAYS.
 
-    With at most 16 ways and 2^n sets, counting takes a fraction of the time of `simulate`, and the same time with other
-    shapes.
+    With at most 16 ways and 2^n sets, counting takes a fraction of the time of `simulate`; other shapes take as long as
+    `simulate`.
     """
     from scmsim.mmu import presets
     from scmsim.mmu.miss_count import WAYS, Shape, Tlbs
@@ -278,7 +279,7 @@ def plain_misses(
 
 
 class _Plain:
-    """Counterpart of `miss_count.Tlbs` for any shape, which runs the whole MMU."""
+    """A replacement for `miss_count.Tlbs` that accepts any shape, because it runs the whole MMU."""
 
     def __init__(self, table: "dict[str, Any]", order: int) -> None:
         import numpy as np
@@ -324,7 +325,7 @@ def chunks(addresses: "Addresses") -> "Iterator[np.ndarray]":
 
 
 def _pieces(addresses: "Addresses") -> "Iterator[Any]":
-    """Yield the arrays of an iterable of arrays; the numbers of an iterable of numbers, CHUNK at a time."""
+    """Yield the arrays of an iterable of arrays, or the integers of an iterable of integers in lists of CHUNK."""
     import numpy as np
 
     if isinstance(addresses, np.ndarray | Sequence) and not (len(addresses) and isinstance(addresses[0], np.ndarray)):

@@ -12,7 +12,7 @@ from scmsim.mmu.state import ADDRESS, REGIONS
 
 @outlined
 def note(s, c, vaddr, order, walked, store):
-    """Set the bits of a page that was walked to or stored to, and count the update if a bit was clear."""
+    """Set the accessed bit of a walked page, and the dirty bit of a stored page; count an update if a bit was clear."""
     page = (vaddr & ADDRESS | s.space) >> order
     region = page >> 6 | order << 56
     # the hash spreads pages of the same number in other address spaces, or of another size, over other rows

@@ -31,7 +31,7 @@ _FOREIGN = 100  # at most one line in this many may be neither an access nor a m
 
 
 def is_access_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file has memory accesses, by its name; for Parquet by its metadata, since traces are Parquet, too."""
+    """Return whether a file has memory accesses: by its name, or for Parquet by its metadata (traces are Parquet, too)."""
     return page_runs.is_page_runs(path) or _kind(pathlib.Path(path)) in KINDS or _has_table(path)
 
 
@@ -68,7 +68,7 @@ def unknown_kind(path: str | os.PathLike[str]) -> UsageError:
 
 
 def loads(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
-    """Yield the data addresses alone, also of a file of page runs."""
+    """Yield only the addresses of data accesses; a file of page runs or Parquet is accepted, too."""
     if page_runs.is_page_runs(path):
         yield from page_runs.addresses(path)
         return
@@ -181,7 +181,7 @@ def _lackey(file: pathlib.Path) -> Iterator[Batch]:
 
 
 def _access(file: pathlib.Path, number: int, line: bytes) -> tuple[tuple[int, ...], int]:
-    """Return event codes and address of a line of lackey; no code if the line is not an access.
+    """Return (event codes, address) of a line of lackey; the codes are empty if the line is not an access.
 
     Raises UsageError for an incomplete access.
     """

@@ -1,10 +1,10 @@
 """Addresses -> TLB and page-walk counters, many addresses at a time.
 
 The results equal those of `replay` with one event per address.  Where neither level depends on the other (fills
-mostly-inclusive) and all arrays after the first level are LRU with up to 16 ways, a batch goes through one array at a time:
-all accesses through the first level, those that missed through the second, those that walk through one page-walk cache after
-another, then their page-table entries through one cache after another.  Each array sees the same accesses in the same order
-as with one event per address, and each loop is short: 3 to 4 times as fast.
+mostly-inclusive) and all arrays after the first level are LRU with up to 16 ways, a batch goes through one array at a
+time: all accesses through the first level, those that missed through the second, those that walk through one page-walk
+cache after another, then their page-table entries through one cache after another.  Each array sees the same accesses
+in the same order as with one event per address.  Because each loop is short, this is 3 to 4 times as fast.
 
 One detail is worth a factor of two: addresses are cut to 57 bits with a mask read from the record.  With a constant mask,
 LLVM emits an instruction that depends on the previous look-up's result, and the look-ups no longer overlap.
@@ -175,7 +175,7 @@ def first_level(s, page, addresses, index):
 
 @outlined
 def missing(s, t, order, addresses, index, n):
-    """Keep the accesses index[:n] that miss array `t`, whose pages have 2**order bytes; return their number."""
+    """Keep in `index` those of index[:n] that miss array `t` (pages of 2**order bytes); return the number of misses."""
     k, space, low = 0, s.space, s.low_bits
     for j in range(n):
         i = index[j]
@@ -198,7 +198,7 @@ def all_users(addresses):
 
 @subroutine
 def users(addresses, all_user, index, n):
-    """Return how many of the accesses index[:n] are to user addresses; `all_user` is the count over all accesses."""
+    """Return how many of the accesses index[:n] are to user addresses; `all_user` is the number among all accesses."""
     if all_user == addresses.size:
         return n
     count = 0
@@ -210,9 +210,9 @@ def users(addresses, all_user, index, n):
 
 @outlined
 def heights(s, at, page, addresses, scratch, n):
-    """Write the highest level that each walk reads to scratch[_TOP], and count the walks that page-walk caches cut.
+    """Write the highest level that each walk reads to scratch[_TOP], and count the walks that page-walk caches shorten.
 
-    Returns how many entries the walks read.
+    Returns the number of page-table entries that the walks read.
     """
     index, open_, top = scratch[_INDEX], scratch[_NEXT], scratch[_TOP]
     space, low = s.space, s.low_bits
@@ -274,7 +274,7 @@ def cut_by_four(s, at, which, addresses, scratch, left):
 
 @outlined
 def costs(s, at, page, addresses, scm, scratch, n, lines):
-    """Write the cycles of each walk to scratch[_COST]."""
+    """Write the duration of each walk, in cycles, to scratch[_COST]."""
     index, top, cost = scratch[_INDEX], scratch[_TOP], scratch[_COST]
     if s.caches == 0:
         for j in range(n):
@@ -313,7 +313,7 @@ def from_cache(s, at, cache, lines, of, n, cost):
 
 @outlined
 def times(s, scratch, n):
-    """Return the sum of the cycles that the walks keep walkers busy, and the cycles with at least one walker busy."""
+    """Return (busy cycles summed over the walkers, cycles with at least one walker busy)."""
     index, cost, start = scratch[_INDEX], scratch[_COST], s.now
     pending, active, waited = 0, 0, 0
     for j in range(n):

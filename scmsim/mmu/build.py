@@ -1,4 +1,4 @@
-"""A checked machine table -> the state of its MMU: where each array is, and how an event looks up a page of a size."""
+"""Build the MMU state of a checked machine table: the slots of each array, and how each event looks up each page size."""
 
 from typing import Any
 
@@ -159,7 +159,7 @@ def _page(s: np.void, tlbs: list[_Array], held: list[list[int]], side: int, kind
 
 
 def _array(tlbs: list[_Array], held: list[list[int]], who: tuple[str, str], kind: tuple[int, bool]) -> tuple[int, int]:
-    """Return the array (-1 = none) that holds a page, and log2 of the size of the pieces in which it holds the page.
+    """Return (the array that holds a page or -1, log2 of the size of the pieces in which the array holds the page).
 
     The piece is the largest size of any array that is at most the page's size.  An array that coalesces holds a 4 KiB page
     whose neighbours are contiguous in pieces of several pages.

@@ -1,4 +1,4 @@
-"""Indices of the counters that the MMU adds to: a record of counters viewed as one array `at`, which a kernel can index."""
+"""Indices of the MMU's counters in `at`, a record of counters viewed as one array so that a kernel can index it."""
 
 import numpy as np
 

@@ -22,7 +22,7 @@ _AMD_WAYS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 16, 0xA: 32, 0xB: 48, 0xC: 6
 
 
 class Array(NamedTuple):
-    """TLB array, or its part that CPUID reports for some page sizes; `ways` = `entries` if it is fully associative."""
+    """TLB array, or the part of one that CPUID reports for some page sizes; if fully associative, `ways` = `entries`."""
 
     leaf: str
     level: int

@@ -1,4 +1,4 @@
-"""Events -> addresses of the data pages that they touch."""
+"""Convert events to addresses in the data pages that they touch."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def addresses(events: np.ndarray, bins: np.ndarray, n: int, trash: int) -> np.nd
 
 @kernel
 def _fill(events, bins, n, trash, room):
-    """Write the addresses to `room` unless it is empty; return their number."""
+    """Write the addresses to `room`, unless `room` is empty; return the number of addresses."""
     count = 0
     for i in range(n):
         e = events[i]

@@ -1,4 +1,4 @@
-"""Build this machine's table from the reports of CPUID and Linux, with estimates for values that neither reports.
+"""Build this machine's table from CPUID and Linux, with estimates for values that neither reports.
 
 x86 on Linux.  CPUID runs on one CPU, since other cores of a hybrid part have other TLBs.  Values that no source reports
 (page-walk caches, latencies, walkers, costs of an invalidation) are estimates, and are listed as not seen.
@@ -60,7 +60,7 @@ class Seen:
 
 
 def look(cpu: int | None = None) -> Seen:
-    """Look at this machine: CPUID of one CPU (default: the first that this process may use), /proc and /sys.
+    """Return what CPUID (on `cpu`, by default the first CPU that this process may use), /proc and /sys report.
 
     Raises
     ------
@@ -215,7 +215,7 @@ Group = Iterator[tuple[str, list[str], int, int, str]]  # name, pages, entries, 
 
 
 def _intel(group: list[Array]) -> Group:
-    """Yield arrays as reported; arrays that share a page size become one array for that size, and one each for the other sizes."""
+    """Yield arrays as reported; if several hold one page size, merge them for that size and keep one each for other sizes."""
     sizes = [[*dict.fromkeys(_PAGES[page] for page in array.pages)] for array in group]
     for page in dict.fromkeys(page for pages in sizes for page in pages):
         holders = [array for array, pages in zip(group, sizes, strict=True) if page in pages]
@@ -232,7 +232,7 @@ def _intel(group: list[Array]) -> Group:
 
 
 def _amd(group: list[Array], kind: str) -> Group:
-    """Yield arrays from AMD's report per page size: sizes with the same number of entries are one array."""
+    """Yield arrays from AMD's report per page size, assuming that sizes with equally many entries share one array."""
     by_entries: dict[int, list[Array]] = {}
     for array in group:
         by_entries.setdefault(array.entries, []).append(array)

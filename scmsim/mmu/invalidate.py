@@ -1,12 +1,12 @@
-"""Removal of translations: one page, a range, everything, or the address space that is switched away from.
+"""Invalidate translations: of one page, a range, everything, or the address space that the CPU switches away from.
 
 A range of more than 33 pages is flushed whole, as in Linux (arch/x86/mm/tlb.c, tlb_single_page_flush_ceiling).  For kernel
-addresses Linux counts in 4 KiB pages, whatever maps them (flush_tlb_kernel_range), so a large page flushes everything.
-INVLPG and every flush also empty the page-walk caches (Intel SDM volume 3, 4.10.4.1).  A kernel address is invalidated on
-every CPU (flush_tlb_kernel_range), a user address on the CPUs that run the program.  One multicast interrupts the other CPUs;
-it has a cost for the first CPU and a smaller one for each further CPU.  Or hardware broadcasts (`broadcast_pages`: INVLPGB,
-TLBI ..IS, RAR), and the sender waits until all CPUs are done.  Linux 6.15 broadcasts every range of kernel addresses, and the
-ranges of a program that runs on at least `broadcast_from` CPUs (arch/x86/mm/tlb.c, broadcast_tlb_flush,
+addresses Linux counts in 4 KiB pages, whatever maps them (flush_tlb_kernel_range), so a large page flushes everything.  INVLPG
+and every flush also empty the page-walk caches (Intel SDM volume 3, 4.10.4.1).  A kernel address is invalidated on every CPU
+(flush_tlb_kernel_range), a user address on the CPUs that run the program.  One multicast interrupts the other CPUs; it has a cost
+for the first CPU and a smaller cost for each further CPU.  Alternatively, hardware broadcasts the invalidation
+(`broadcast_pages`: INVLPGB, TLBI ..IS, RAR), and the sender waits until all CPUs are done.  Linux 6.15 broadcasts every range of
+kernel addresses, and the ranges of a program that runs on at least `broadcast_from` CPUs (arch/x86/mm/tlb.c, broadcast_tlb_flush,
 kernel_tlb_flush_range).
 """
 
@@ -23,7 +23,7 @@ _SMALL = 12  # log2 of the bytes of a small page
 def invalidate(s, c, vaddr, length, order, cpus):
     """Invalidate the pages (log2 size `order`) of [vaddr, vaddr + length), on `cpus` CPUs.
 
-    `cpus` 0: as many as Linux would; -1: do nothing, because a later invalidation covers the pages.
+    If `cpus` is 0, invalidate on the CPUs that Linux would choose; if -1, do nothing: a later invalidation covers the pages.
     """
     at, kernel = c.at, vaddr < 0 and cpus == 0
     if cpus < 0:
@@ -75,7 +75,7 @@ def remove(s, t, order, start, span, space):
 
 @subroutine
 def remove_scanning(s, t, first, last, order, space):
-    """Scan the whole array for `remove`: cheaper for a range of more pages than the array has slots."""
+    """Do `remove` by scanning the whole array: cheaper if the range has more pages than the array has slots."""
     for at in range(t.first, t.first + t.sets * t.lanes, t.lanes):
         # `free` moves later ways forward, so scan from the last way
         for way in range(t.ways - 1, -1, -1):
@@ -116,7 +116,7 @@ def flush(s, space):
 
 @outlined
 def switch(s, c, mm):
-    """Switch to address space `mm`: under another number (PCID), or by flushing the user pages of the previous space."""
+    """Switch to address space `mm`: use its PCID, or without PCIDs flush the user pages of the previous space."""
     for number in range(ASIDS if s.pcid else 1):
         if s.mm[number] == mm:
             s.space = number << ADDRESS_BITS

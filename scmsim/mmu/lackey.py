@@ -1,4 +1,4 @@
-"""Lines of Valgrind's lackey, ` L 1ffefffe80,8`, -> event codes and addresses, many at once."""
+"""Parse lines of Valgrind's lackey, such as ` L 1ffefffe80,8`, into event codes and addresses, many at once."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ for _i in range(16):
 
 @kernel
 def take_lines(at, codes, addresses, text):
-    """Take in lines from `at` on, up to the first line that is not in the usual form."""
+    """Parse lines from `at` on, up to the first line that is not in the usual form."""
     place, n = at[PLACE], at[FOUND]
     while place + 7 <= text.size:  # the shortest line, ` L 0,1`
         kind = text[place] if text[place + 1] == _BLANK else text[place + 1]
@@ -47,7 +47,7 @@ def take_lines(at, codes, addresses, text):
 
 @subroutine
 def hexadecimal(text, place):
-    """Return the number at a place, and the place after its digits."""
+    """Return (the hexadecimal number at a position of the text, the position after its digits)."""
     number = 0
     while place < text.size - 1 and _DIGIT[text[place]] >= 0:
         number = number << 4 | _DIGIT[text[place]]
@@ -57,7 +57,7 @@ def hexadecimal(text, place):
 
 @subroutine
 def after_number(text, place):
-    """Return the place after a decimal number and a line's end; -1 if something else is there."""
+    """Return the position after a decimal number and the end of its line; -1 if the text has something else."""
     start = place
     while place < text.size and _ZERO <= text[place] <= _NINE:
         place += 1

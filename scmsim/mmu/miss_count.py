@@ -36,7 +36,7 @@ class Tlbs:
     Parameters
     ----------
     first, second : Shape
-        Sets of up to 16 ways, their number a power of two; `second` may be None.
+        At most 16 ways; the number of sets is a power of two.  `second` may be None.
     order : int
         log2 of the page size.
     """
@@ -51,7 +51,7 @@ class Tlbs:
         self.misses = np.zeros(2, np.int64)
 
     def add(self, addresses: np.ndarray) -> bool:
-        """Look up int64 addresses; return False, with nothing changed, if they touch too many regions."""
+        """Look up int64 addresses; return False and change nothing if the addresses touch too many regions."""
         seen = self.regions.copy()
         if not note_regions(addresses, self.order + REGION, seen):
             return False
@@ -87,7 +87,7 @@ def note_regions(addresses, shift, regions):
 
 @subroutine
 def number_of(regions, region):
-    """Return the number of a region, a new number if it has none; -1 if all numbers are taken."""
+    """Return the number of a region, assigning one if the region is new; -1 if all numbers are taken."""
     for k in range(regions.size):
         if regions[k] == region:
             return k
@@ -109,7 +109,7 @@ def _add(addresses, order, room, tags, shape, misses):
 
 @subroutine
 def first_level(addresses, order, regions, tags, shape, short):
-    """Write short tags of the accesses that miss to `short`; return their number."""
+    """Write the 32-bit tags of the accesses that miss to `short`; return the number of misses."""
     shift, n, mask, last = order + REGION, 0, shape[0], shape[1]
     region, base, previous = ~(addresses[0] >> shift), 0, ~(addresses[0] >> order)
     for i in range(addresses.size):

@@ -1,9 +1,10 @@
 """Count the misses of every geometry in one pass: all set counts and associativities, and every capacity.
 
-Under LRU the pages of a set of w ways are the w most recent pages of that set (stack property, Mattson et al., IBM Systems
-Journal 1970): the position at which an access finds its page determines for every w whether it misses.  So one table of 16
-ways for each number of sets yields all associativities up to 16 (Hill and Smith, IEEE TC 1989), and the number of distinct
-pages since the last access (`stack_distances`) yields the misses of a fully associative TLB of any capacity.  Both are exact.
+Under LRU the pages of a set of w ways are the w most recent pages of that set (stack property, Mattson et al., IBM
+Systems Journal 1970): the position at which an access finds its page determines for every w whether it misses.  So one
+table of 16 ways for each number of sets yields all associativities up to 16 (Hill and Smith, IEEE TC 1989), and the
+number of distinct pages since the last access (`stack_distances`) yields the misses of a fully associative TLB of any
+capacity.  Both are exact.
 
 `Sample` follows only a share of the pages (SHARDS, Waldspurger et al., FAST 2015).  At TLB sizes its miss ratios are off by
 percentage points.  It is for capacities of 100,000 pages and more, and states an interval from the spread between 16 groups
@@ -87,7 +88,7 @@ def _add(addresses, order, room, tags, sets, found):
 
 @subroutine
 def shorten(addresses, order, regions, short):
-    """Write short tags of the accesses, except repeats of the previous page, to `short`; return their number."""
+    """Write the 32-bit tags of the accesses, except repeats of the previous page, to `short`; return the number of tags."""
     shift, n = order + REGION, 0
     region, previous, base = ~(addresses[0] >> shift), ~(addresses[0] >> order), 0
     for i in range(addresses.size):
@@ -122,7 +123,7 @@ class Sample:
     rate : float
         Share of the pages that are followed, 0 < rate <= 1.
     capacities : sequence of int
-        Entries; meaningful where rate x capacity is some thousands.
+        TLB sizes, in entries; the estimate is meaningful if rate x capacity is at least some thousands.
     """
 
     def __init__(self, order: int, rate: float, capacities: Sequence[int]) -> None:
@@ -137,7 +138,7 @@ class Sample:
         self._hits = np.zeros((_GROUPS, len(self.capacities)), np.int64)
 
     def add(self, addresses: np.ndarray) -> None:
-        """Take in int64 addresses."""
+        """Count the stack distances of int64 addresses on sampled pages."""
         self.accesses += len(addresses)
         pages = (addresses & ADDRESS) >> self.order
         mixed = pages * np.int64(0x1E3779B97F4A7C15)

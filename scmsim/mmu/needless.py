@@ -1,14 +1,14 @@
-"""Touches of a set that need no look-up, because they surely hit and no later touch depends on them.
+"""Find the touches of a set that need no look-up, because they surely hit and no later touch depends on them.
 
-Consider a stretch of touches of an LRU set, to at most as many pages as the set has ways.  Once touched, a page stays in the
-set until the stretch ends.  So only the first touch of each page can miss, whatever the set holds before, and all later
-touches hit.  These hits matter only for the final order of the pages, which is the order of their last touches.  Therefore
-the first touch of each page is looked up, and the last one only if the order would differ without it.  A sequence is cut into
-stretches that are as long as possible.
+Consider a stretch of touches of an LRU set, to at most as many pages as the set has ways.  Once touched, a page stays
+in the set until the stretch ends.  So only the first touch of each page can miss, whatever the set holds before, and
+all later touches hit.  These hits matter only for the final order of the pages, which is the order of their last
+touches.  Therefore the first touch of each page is looked up, and the last one only if the order would differ without
+it.  A sequence is cut into stretches that are as long as possible.
 
-Under another rule of replacement, a stretch has one page: a touch that repeats the previous touch of its set changes nothing
-(Puzak's trace stripping, 1985), except under SRRIP.  Kaplan, Smaragdakis and Wilson (SIGMETRICS 1999) drop touches for LRU
-likewise.
+Under a replacement rule other than LRU, a stretch has one page: a touch that repeats the previous touch of its set changes
+nothing (Puzak's trace stripping, 1985), except under SRRIP.  Kaplan, Smaragdakis and Wilson (SIGMETRICS 1999) drop LRU touches in
+the same way.
 """
 
 from scmsim.jit import kernel, subroutine
@@ -25,13 +25,13 @@ def mark_needed(kept, uses, stretch, pages, touches):
     kept : bool array
         By touch: whether it must be looked up; filled in.
     uses : int array, shape (names, 2)
-        First and last touch of each page in a stretch; all -1 before and after the call.
+        Index of the first and last touch of each page in the stretch; all -1 before and after the call.
     stretch : int array, shape (MOST,)
         Scratch space.
     pages : record array
         `name`, and `sure`: how many pages surely stay in the set (0: each touch is looked up).
     touches : int array
-        Rows of `pages`.
+        Row of `pages` of each touch.
     """
     start, count = 0, 0
     for t in range(len(touches)):

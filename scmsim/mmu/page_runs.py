@@ -20,7 +20,7 @@ SUFFIX = ".pages.npz"
 _ARRAYS = {"page": "u8", "count": "u4", "store": "?", "order": "u1"}
 _CHUNK = 1 << 16
 _PAGE = 4096  # most accesses per event: more 1-byte accesses would run past the end of the smallest page
-_EXPANDED = 256  # events that are expanded at once: at most 1 M addresses
+_EXPANDED = 256  # events expanded to addresses at a time: at most 1 Mi addresses
 _MAX_RUNS = 1 << 28
 
 
@@ -56,7 +56,7 @@ def events(path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
 def as_events(
     page: np.ndarray, count: np.ndarray, store: np.ndarray, order: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the EVENTs of runs given as in a file, and the run of each event: a long run becomes several events."""
+    """Return the EVENTs of page runs, and for each event the index of its run: a long run becomes several events."""
     pieces = -(-count.astype(np.int64) // _PAGE)
     which = np.repeat(np.arange(len(pieces)), pieces)
     out = np.zeros(len(which), EVENT)

@@ -1,9 +1,10 @@
 """Machine files (TOML) -> checked tables -> the state of the MMU.
 
-A machine file has `summary`; `[[tlb]]` arrays; `[[walk_cache]]` arrays of page-table entries that refer to tables;
-`[[walk_memory]]`, the caches that serve page-table entries; `[walk]`, `[invalidate]` and `[time]`, whose numbers have their
-sources in `[walk.source]` and so on.  `docs/guide/mmu.md` explains the keys.  A source starts with its kind: vendor, measured,
-estimate, as printed.  Where a level has no array for a page size, the next smaller size holds the page in pieces.
+A machine file has a `summary`; `[[tlb]]` arrays; `[[walk_cache]]` arrays, which hold page-table entries that refer to tables;
+`[[walk_memory]]` tables, the caches that serve page-table entries; and the tables `[walk]`, `[invalidate]` and `[time]`, whose
+numbers have their sources in `[walk.source]`, `[invalidate.source]` and `[time.source]`.  `docs/guide/mmu.md` explains the keys.
+A source starts with its kind: vendor, measured, estimate, as printed.  If a level has no array for a page size, the array for the
+next smaller size holds the page in pieces.
 """
 
 import functools
@@ -30,8 +31,8 @@ _checked = toml.reader(rules.machine(sources=True))
 def read(name: str) -> dict[str, Any]:
     """Return the checked table of a machine: a name of `registry.names("machine")`, "host" or the path of a TOML file.
 
-    Raises EnvironmentProblem if this machine does not report its TLBs ("host"), and UsageError for a file that is missing, is
-    not TOML, or has mistakes, with every mistake.
+    Raises EnvironmentProblem if "host" does not report its TLBs, and UsageError, which lists every mistake, for a file that
+    is missing, is not TOML, or has mistakes.
     """
     if name == host.NAME:
         seen: dict[str, Any] = rules.machine(sources=True)(host.table(host.look()))
@@ -41,18 +42,18 @@ def read(name: str) -> dict[str, Any]:
 
 
 def timing(name: "str | dict[str, Any]") -> dict[str, float]:
-    """Return the numbers of a machine's [time] table.
+    """Return the numbers of a machine's [time] table, by key.
 
-    They are ghz, cpi, stlb_hit_cycles, walk_hidden (0..1), copy_gb_s, syscall_ns, and optionally load_gb_s, lines_in_flight.
+    The keys are ghz, cpi, stlb_hit_cycles, walk_hidden (0..1), copy_gb_s, syscall_ns, and optionally load_gb_s, lines_in_flight.
     """
     table = name if isinstance(name, dict) else read(name)
     return {key: value for key, value in table.get("time", {}).items() if key != "source"}
 
 
 def machine(name: "str | os.PathLike[str] | dict[str, Any]") -> "np.ndarray":
-    """Return the fresh MMU of a machine with empty TLBs; a table may lack sources and [time], which counting ignores.
+    """Return the MMU of a machine, with empty TLBs; a table may lack sources and [time], because counting ignores them.
 
-    Raises UsageError as `read` does, also for a table.
+    Raises UsageError as `read` does, also for mistakes in a table.
     """
     expect("machine", name, (str, os.PathLike, dict), "the name of one machine, a TOML file or its table")
     if isinstance(name, dict):

@@ -1,11 +1,11 @@
 """Events with addresses -> TLB and page-walk counters.
 
-LOAD, STORE, NTSTORE, FETCH: one look-up per instruction (`bytes_per_access`), at least one per page touched; the first access
-to each page goes through the TLB and the others hit the first level.  FLUSH translates too: one load look-up per page, no
-retired load.  WORK: its instructions, loads and stores count as retired, not as look-ups (they have no address); it fetches
-once from its text page.  UNMAP, REMAP and INVALIDATE invalidate their pages on `cpu_count` CPUs; INVALIDATE without a length
-switches to address space `address_space` - 1.  FENCE and MAP change nothing.  Every look-up is a first-level hit, a second-level
-hit or a completed walk.
+LOAD, STORE, NTSTORE and FETCH make one look-up per instruction (of `bytes_per_access` bytes), at least one per page touched.  The
+first look-up of each page goes through the TLBs; the further look-ups of that page count as first-level hits.  FLUSH makes one
+load look-up per page and retires no load.  WORK: its instructions, loads and stores count as retired, not as look-ups (they have
+no address); it fetches once from its text page.  UNMAP, REMAP and INVALIDATE invalidate their pages on `cpu_count` CPUs;
+INVALIDATE without a length switches to address space `address_space` - 1.  FENCE and MAP change nothing.  Every look-up is a
+first-level hit, a second-level hit or a completed walk.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def replay(state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np
     events : array of records.EVENT
         With `vaddr` (bytes) and `order` filled in by a paging policy.
     bins : int64 array, shape (n,) or longer
-        Row of `counters` that each event counts in.
+        For each event, the row of `counters` to which it adds.
     """
     replay_touched(state, counters, NOTHING, NO_SLICES, events[:n], bins)
 
@@ -42,9 +42,9 @@ def replay(state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np
 def replay_touched(
     state: np.ndarray, counters: np.ndarray, known: Table, slices: np.ndarray, events: np.ndarray, bins: np.ndarray
 ) -> None:
-    """Replay events as `replay` does; before an event that has a slice of `known` touches, look up the touches.
+    """Replay events as `replay` does; before an event that has a slice of the touch table `known`, look up those touches.
 
-    `slices` are records.SLICE in the order of their events; `known` is for the machine of `state`.
+    `slices` is an array of records.SLICE in the order of their events; `known` was prepared for the machine of `state`.
     """
     rows = counters.view(np.ndarray).view(ROW)
     relate(rows, -1)
@@ -107,7 +107,7 @@ def take(s, c, e):
 
 @kernel
 def relate(counts, sign):
-    """Change two counters to differences while events are replayed (sign -1), or change them back (sign 1).
+    """Turn two counters into differences before events are replayed (sign -1), or turn them back afterwards (sign 1).
 
     `l1_hit` becomes hits - look-ups, `instructions` becomes instructions - loads - stores.  A look-up that hits then changes
     two counters instead of five.
@@ -121,7 +121,10 @@ def relate(counts, sign):
 
 @inlined
 def is_first(s, page, address):
-    """Return whether the page is the one used last in its first-level set: most look-ups are such hits, which change nothing."""
+    """Return whether the page was used last in its first-level set.
+
+    Most look-ups are hits on that page; they leave the set unchanged.
+    """
     number = (address & s.low_bits) >> page.order
     slot = page.recent + ((number ^ number >> page.fold) & page.set_mask) * page.stride
     return s.tag[slot & SLOTS - 1] == number << page.order | page.low | s.space & ~(address >> 63)

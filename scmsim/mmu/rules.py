@@ -1,4 +1,4 @@
-"""Rules for the contents of a machine's table."""
+"""Validation rules for the contents of a machine's table."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -101,7 +101,7 @@ def _divided(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _levels(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Check the number of levels, and the rules by which the levels are filled."""
+    """Check the number of cache levels, and the rule by which each level is filled."""
     if not 1 <= len(entries) <= LEVELS:
         raise UsageError(
             f"give 1 to {LEVELS} levels, not {len(entries)}; leave the tables out if the caches are not known"
@@ -111,7 +111,7 @@ def _levels(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _numbers(fields: Mapping[str, Rule], needed: tuple[str, ...], sources: bool) -> Rule:
-    """Return the rule for a table of numbers; `sources`: its `source` must state the source of each number."""
+    """Return the rule for a table of numbers; if `sources`, its `source` must state the source of each number."""
 
     def sourced(kept: dict[str, Any]) -> dict[str, Any]:
         mistakes = Mistakes()
@@ -149,7 +149,7 @@ def _together(kept: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_side(tlbs: list[dict[str, Any]], key: str, side: str, mistakes: Mistakes) -> None:
-    """Check that a level of one side holds 4 KiB pages, and no page size twice."""
+    """Check that the arrays of one level and side hold 4 KiB pages, and that no page size has two arrays."""
     sizes = [text for entry in tlbs if side in entry.get(key, []) for text in entry["pages"]]
     orders = [text if text == ANY else page_order(text) for text in sizes]
     if len(orders) > len(set(orders)):

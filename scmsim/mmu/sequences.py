@@ -51,7 +51,7 @@ def forget_all(s, known):
 
 @subroutine
 def _arrange(known, states, number, piece):
-    """Make the sequences of a chunk; return whether it touches objects.  `states`: whether states of sets have numbers."""
+    """Make the sequences of a chunk; return whether the chunk touches objects.  `states`: whether set states are numbered."""
     m, chunk, rows = known.memo[0], known.chunks[number], known.rows
     first, end = known.bounds[number], known.bounds[number + 1]
     count, chunk.stores = 0, 0
@@ -161,7 +161,7 @@ def _end(m, pages, begins, count, states):
 
 @subroutine
 def _same(m, one, other, count):
-    """Return whether `count` touches are the same."""
+    """Return whether the `count` touches from `one` and from `other` are equal."""
     for k in range(count):
         if (
             m.touches[one + k].page != m.touches[other + k].page

@@ -1,13 +1,13 @@
 """Memoised effects of touch sequences on a TLB set, keyed by the set's state.
 
-A sequence of touches of one set finds the set in some state and leaves it in another; on the way some of its touches miss.
-All of that follows from the sequence and the state: the tags of the slots and their marks.  So states are numbered, a hash
-table has the transitions of all sequences, and `MMU.known` has the state number of each set.  Code that changes a set in
-another way marks its state as unknown (`tlb.py`).  A known transition costs one comparison; its misses go to the second level
-as they did the first time.
+A sequence of touches of one set finds the set in some state and leaves it in another; on the way some of its touches
+miss.  The misses and the new state depend only on the sequence and the old state (the tags and marks of the slots).  So
+states are numbered, a hash table has the transitions of all sequences, and `MMU.known` has the state number of each
+set.  Code that changes a set in another way marks its state as unknown (`tlb.py`).  A known transition costs one
+comparison; its misses go to the second level as they did the first time.
 
-Excluded are sets of more than 8 slots, random replacement, whose victims do not depend on the set alone, and machines where
-the second level decides what the first level gets.
+Three cases are not memoised: sets of more than 8 slots; random replacement, because its victims do not depend on the set alone;
+and machines whose second level affects what enters the first level.
 """
 
 from scmsim.jit import inlined, outlined, subroutine
@@ -23,7 +23,7 @@ NONE = -1
 
 @subroutine
 def recall(s, m, sequence):
-    """Put the transition of a sequence from the current state of its set into the sequence; return False if it is unknown."""
+    """Set the sequence's transition to that from its set's current state; return False if the transition is unknown."""
     if not sequence.is_numbered:
         return False
     now = s.known[sequence.row]
@@ -68,7 +68,7 @@ def is_state(s, m, row, number):
 
 @outlined
 def number_of(s, m, row):
-    """Return the number of the state that a set is in, a new number if the state is new."""
+    """Return the number of a set's current state, assigning a number if the state is new."""
     at, mixed, mask = row << ROW_SHIFT, 0, m.state_slots.size - 1
     for way in range(SHORT):
         mixed ^= (int(s.tag[at + way]) >> 11 ^ int(s.mark[at + way])) << 7 * way
@@ -87,7 +87,7 @@ def number_of(s, m, row):
 
 @subroutine
 def play(s, c, m, sequence):
-    """Repeat what a sequence did the last time that its set was in this state."""
+    """Apply the recorded transition of a sequence: the misses and the new state of its set."""
     seen = 0
     for k in range(sequence.missed, sequence.missed_behind):
         miss = m.missed[k]
@@ -162,7 +162,7 @@ def hits(s, page):
 
 @subroutine
 def make_room(s, m, misses):
-    """Forget all states and transitions if two states, a transition and its misses may not fit."""
+    """Forget all states and transitions if there may be no space for two states, a transition and its misses."""
     full = m.states + 3 > m.recent.size or m.count == m.transitions.size or m.misses + misses >= m.missed.size
     if full:
         forget(s, m)

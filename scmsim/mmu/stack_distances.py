@@ -1,10 +1,10 @@
 """Exact LRU stack distances: for each access, the number of distinct pages since the previous access to the same page.
 
-Every access has a time, and a bit for each time records whether a page was last used then: the distance is the number of set
-bits between a page's last use and now.  The bits of all future times are set, so an access only clears one bit.  The bits are
-counted in a tree: a row of 512 bits has one count, 16 counts are a row of the next level, and so on.  A distance reads one row
-of each level; 4 million times take half a MiB.  (A Fenwick tree of times, as in Olken 1981, takes 20 dependent steps, three
-times per access.)
+Every access has a time, and a bit for each time records whether a page was last used then: the distance is the number
+of set bits between a page's last use and now.  The bits of all future times are set, so an access only clears one bit.
+The bits are counted in a tree: a row of 512 bits has one count, 16 counts are a row of the next level, and so on.
+Computing a distance reads one row of each level; the bits of 4 million times take half a MiB.  (A Fenwick tree of
+times, as in Olken 1981, takes 20 dependent steps, three times per access.)
 
 The last-use times of 16 neighbouring pages share a cache line; a hash table leads to the line.
 """
@@ -23,7 +23,7 @@ BATCH = 1 << 10  # accesses whose pages are found before the first distance is c
 _BITS = 512  # bits of a row
 _LANES = 16  # counts of a row, and pages of a group
 _NOW, _GROUPS, _PAGES = range(3)
-_LONGEST = 1 << 31  # times are 32-bit numbers
+_LONGEST = 1 << 31  # times are signed 32-bit numbers
 
 
 def checked_order(order: int) -> int:
@@ -36,7 +36,7 @@ def checked_order(order: int) -> int:
 class Curve:
     """Exact LRU stack distances: the misses of a fully associative TLB of any capacity.
 
-    Memory follows the number of distinct pages, not the number of accesses.
+    Memory use grows with the number of distinct pages, not with the number of accesses.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Curve:
         self.found = np.zeros(2 * BATCH, np.int64)  # accesses by stack distance (0: same page as the previous access)
 
     def add(self, addresses: np.ndarray, out: np.ndarray | None = None) -> None:
-        """Take in int64 addresses; write their stack distances (-1: first access) to `out` if given."""
+        """Count the stack distances of int64 addresses; also write them to `out` if given (-1 for a first access)."""
         distances, i = out if out is not None else np.zeros(0, np.int64), 0
         self.accesses += len(addresses)
         room = np.empty((3, BATCH), np.int64)
@@ -82,7 +82,7 @@ class Curve:
         used[:] = times[used] - 1
 
     def _times(self, times: int) -> None:
-        """Allocate a tree of at least `times` times, with all bits set."""
+        """Allocate a tree for at least `times` times, with all bits set."""
         rows = -(-times // (_BITS * _LANES)) * _LANES
         if rows * _BITS >= _LONGEST:
             raise UsageError("found more than 500 million distinct pages; use a share (--sample), or larger pages")
@@ -121,7 +121,7 @@ def _longer(array: np.ndarray, least: int) -> np.ndarray:
 
 @kernel
 def _distances(state, out, addresses, start, order, room):
-    """Take in accesses while there is room; return the index of the first access that was not taken."""
+    """Process accesses until the arrays are full; return the index of the first unprocessed access."""
     counts, pages, tree = state
     found, distances = out
     while start < addresses.size:
@@ -196,7 +196,7 @@ def ones_behind(bits, sums, level, time):
 
 @subroutine
 def slot(table, wanted):
-    """Return the row of a group in the hash table: its row, or the empty row where it belongs."""
+    """Return the hash table's row for a group of pages: the row that has the group, or the empty row to insert it in."""
     row = (wanted * 0x1E3779B97F4A7C15 >> 24) & (table.shape[0] - 1)
     while table[row, 0] != wanted and table[row, 0] != -1:
         row = (row + 1) & (table.shape[0] - 1)

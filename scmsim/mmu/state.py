@@ -1,7 +1,7 @@
 """State of the simulated MMU: one record with the same dtype for every machine, so that one compile serves every preset.
 
 The slots of all arrays (TLBs, page-walk caches, caches of page-table entries) share one pool of tags.  A set takes 8 slots of
-the pool, or a multiple of 16.  A tag is the address of a page with the log2 of the page's size in its low bits, or EMPTY.
+the pool, or a multiple of 16 slots.  A tag is the address of a page with the log2 of the page's size in its low bits, or EMPTY.
 Under LRU and FIFO the slots of a set are in order (most recent, or newest, first) and empty slots come last; under the other
 rules a page keeps its slot, and `mark` has a byte for each slot, which the rule writes.
 """
@@ -15,7 +15,7 @@ REGIONS = 1 << 14  # regions of 64 user pages whose accessed and dirty bits are 
 ARRAYS = 40  # most arrays of a machine
 ROW_SHIFT = 3  # log2 of the slots of the smallest set: every set starts at a multiple
 ROWS = SLOTS >> ROW_SHIFT
-HELD = 20 * ARRAYS  # most pairs of an array and a page size that it holds
+HELD = 20 * ARRAYS  # most (array, page size) pairs
 LEVELS = 5  # most levels of the page table
 CACHES = 3  # most levels of caches that serve page-table entries
 WALKERS = 6  # most page walkers (Zen 3)
@@ -96,7 +96,7 @@ MMU = np.dtype(
             ("mark", "u1", (SLOTS,)),
             # TLB arrays in use; the page-walk caches, nested TLB, caches of page-table entries follow them
             ("tlbs", "i8"),
-            ("held", "i8"),  # pairs of a TLB array and the log2 of a page size that it holds
+            ("held", "i8"),  # number of (TLB array, log2 of a page size that it holds) pairs
             ("array_held", "i8", (HELD,)),
             ("order_held", "i8", (HELD,)),
             ("array_of", "u1", (ROWS,)),  # array of each row of slots
@@ -119,7 +119,7 @@ MMU = np.dtype(
             ("scm_cycles", "i8"),
             ("log", "i8"),  # address of LOGGED records for entries that walks read, 0: not logged
             ("log_room", "i8"),
-            ("logged", "i8"),  # entries read; those beyond the room are not in the log
+            ("logged", "i8"),  # entries read; the log keeps the first `log_room` of them
             ("event", "i8"),  # number of the current event, while a log is kept
             ("walkers", "i8"),
             ("free_at", "i8", (WALKERS,)),  # time at which a walker is free, cycles
@@ -148,7 +148,7 @@ MMU = np.dtype(
             ("broadcast_cycles", "i8"),  # per request
             ("sync_cycles", "i8"),  # to wait until the other CPUs have completed the requests
             ("sync_cpu_cycles", "i8"),  # to wait in addition, for each of the other CPUs
-            ("track_bits", "i8"),  # 1: accessed and dirty bits of user pages are followed
+            ("track_bits", "i8"),  # 1: accessed and dirty bits of user pages are simulated
             ("update_cycles", "i8"),  # cycles to set a bit
             ("region", "i8", (REGIONS,)),  # number of the region in this row, or EMPTY
             ("accessed", "i8", (REGIONS,)),  # one bit for each page of the region

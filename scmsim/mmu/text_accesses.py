@@ -1,8 +1,8 @@
 """Read text of memory accesses, one line per access, as tracers and other simulators print it.
 
-Forms, recognised by the first lines: Pin's pinatrace (`IP: R|W ADDRESS`), the text of drmemtrace's view tool (DynamoRIO), dinero's
-din and extended din (`LABEL ADDRESS [SIZE]`), gem5's decoded packets of a CommMonitor (util/decode_packet_trace.py), and lines of a
-hexadecimal address alone, as `perf script -F addr` or `-F event,addr` prints them.
+Forms, recognised by the first lines: Pin's pinatrace (`IP: R|W ADDRESS`), the text of drmemtrace's view tool (DynamoRIO),
+dinero's din and extended din (`LABEL ADDRESS [SIZE]`), gem5's decoded packets of a CommMonitor (util/decode_packet_trace.py), and
+lines of a hexadecimal address alone, as `perf script -F addr` or `-F event,addr` prints them.
 """
 
 import re
@@ -16,7 +16,7 @@ from scmsim.core.records import FETCH, LOAD, STORE
 
 ENDINGS = (".txt", ".out", ".din")
 _BLOCK = 1 << 22  # bytes of lines that are read at once
-_SNIFFED = 50  # lines by which the form is recognised
+_SNIFFED = 50  # lines from which the form is recognised
 _FOREIGN = 100  # at most one line in this many may be something else than an access
 _HEX = rb"(?:0x)?([0-9a-fA-F]{1,16})"
 _LESS = re.compile(rb"[ \t]*(?:#.*)?\r?", re.MULTILINE)  # blank lines and comments, such as pinatrace's "#eof"
@@ -74,8 +74,8 @@ _FORMS = (
 def read(source: IO[bytes], name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield event codes and int64 addresses of the lines of a text.
 
-    Raises UsageError for a text of none of the forms, for one in which 1 % of the lines are not accesses, and for addresses that
-    may be decimal: no line has a letter or 0x.
+    Raises UsageError for a text in none of the forms, for a text with more than 1 % of lines that are not accesses, and for a
+    text whose addresses may be decimal because none has a letter or 0x.
     """
     form: _Form | None = None
     lines = foreign = first = 0

@@ -15,7 +15,7 @@ _NEAR, _LONG, _FAR = 0, 2, 3  # SRRIP: distance of a page just used, of a new pa
 
 @inlined
 def first_slot(t, page):
-    """Return the first slot of the set of a page (its number: address without its sign extension >> log2 size)."""
+    """Return the first slot of a page's set; `page` is the address without its sign extension >> log2 of the page size."""
     if t.mask >= 0:
         return t.first + ((page ^ (page >> t.fold)) & t.mask) * t.lanes
     return t.first + page % t.sets * t.lanes
@@ -64,7 +64,7 @@ def touch_set(s, t, tag, at):
 
 @inlined
 def touch_rows(s, t, tag, at):
-    """Do `touch_set` for more ways: the last tag of each row moves on to the next row, until the tag is found."""
+    """Do `touch_set` for more than 16 ways: the last tag of each row moves on to the next row, until the tag is found."""
     first, end = tag, at + t.ways
     while at < end:
         goes_on = s.tag[at + LANES - 1]
@@ -96,7 +96,7 @@ def touch(s, t, tag, page):
 
 @outlined
 def touch_otherwise(s, t, tag, page):
-    """Do `touch` for other rules and longer sets."""
+    """Do `touch` for replacement rules other than LRU, or sets of more than 16 ways."""
     at = first_slot(t, page)
     note_changed(s, at)
     if t.policy == LRU:
@@ -112,7 +112,7 @@ def touch_otherwise(s, t, tag, page):
 
 @inlined
 def way_of(s, t, tag, at):
-    """Return the way that holds a tag, -1 if none does."""
+    """Return the way that holds a tag, or -1 if no way does."""
     if t.lanes == 8:
         return find8(s.tag, at, tag)
     if t.lanes == 16:
@@ -126,7 +126,7 @@ def way_of(s, t, tag, at):
 
 @outlined
 def probe(s, t, tag, at):
-    """Return whether the set at `at` has the tag, and let the replacement rule note the use."""
+    """Return whether the set at `at` has the tag; on a hit, update the replacement state."""
     way = way_of(s, t, tag, at)
     if way < 0:
         return False
@@ -137,7 +137,7 @@ def probe(s, t, tag, at):
 
 @subroutine
 def use(s, t, at, way, distance):
-    """Update the replacement state for the use of a way; SRRIP's `distance`: _NEAR for a hit, _LONG for a new page."""
+    """Update the replacement state for the use of a way; `distance`, for SRRIP, is _NEAR for a hit, _LONG for a new page."""
     tags, marks = s.tag, s.mark
     if t.policy == LRU:
         tag = tags[at + way]

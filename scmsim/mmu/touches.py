@@ -1,9 +1,9 @@
-"""Touches of pages that are known before a replay -> look-ups, without an event each.
+"""Look up page touches that are known before a replay, without one event per touch.
 
-A table of touches is prepared once for a machine.  It consists of chunks; a chunk is a part of a call.  A slice of the table
-(records.SLICE) is a number of chunks that precede an event.  Each touch is one look-up, counted in the event's row of counters.
-The touches of a chunk go through one set of a first-level array after another, and on to the second level in that order
-(`sequences.py`).  The effect of a sequence of touches on its set is remembered for each state of the set (`set_states.py`).
+A table of touches is prepared once for a machine.  It consists of chunks; a chunk is a part of a system call.  A slice of the
+table (records.SLICE) names the chunks that are touched before an event.  Each touch is one look-up, counted in the event's row of
+counters.  The touches of a chunk go through one set of a first-level array after another, and on to the second level in that
+order (`sequences.py`).  The effect of a sequence of touches on its set is remembered for each state of the set (`set_states.py`).
 All pages are in the kernel's half of the address space.
 """
 
@@ -28,7 +28,7 @@ PLACE = np.dtype(
         ("which", "i8"),  # index of this object among a slice's objects
     ]
 )
-PAGE = np.dtype(  # two rows for each PLACE: as loads see it, and as stores see it
+PAGE = np.dtype(  # two rows for each PLACE: for loads and for stores
     (
         np.record,
         [
@@ -133,16 +133,17 @@ class Table(NamedTuple):
     ----------
     memo : array of MEMO, shape (1,)
     pages : array of PAGE
-        By number of the page << 1 | whether it is stored to.
+        Indexed by number of the place << 1 | whether it is stored to.
     chunks : array of CHUNK
     touches : uint16 array
-        Rows of `pages`.
+        Row of `pages` of each touch.
     bounds : int64 array
-        The first touch of each chunk, and the number of all touches.
+        Index of the first touch of each chunk, then the total number of touches.
     objects : int32 array
-        Numbers of pages, by kind and number of the object.
+        Page number, indexed by kind and number of the object.
     keys : int32 array
-        By index of a slice's object, and number of the object: the sum over the objects identifies the pages that they have.
+        By index of a slice's object, and number of the object: the sum over the objects identifies the pages that they
+        have.
     rows, links, heads, some, last, uses, stretch : int32 and int64 arrays
         Scratch space for arranging a chunk, as are `kept` and `some_kept`.
     kept, some_kept : bool arrays

@@ -1,4 +1,4 @@
-"""Look up an address: in the first level, in the second level, by a walk; and fill the levels."""
+"""Translate an address by the first level, the second level or a page walk, and fill the levels."""
 
 from scmsim.core.records import ORDER, SCM_TABLE
 from scmsim.jit import outlined, subroutine
@@ -10,7 +10,7 @@ from scmsim.mmu.walk import walk
 
 @subroutine
 def translate(s, c, page, address, order):
-    """Translate an address; return True if it took a walk."""
+    """Translate an address; return whether the translation took a walk."""
     space = s.space & ~(address >> 63)
     number = (address & ADDRESS) >> page.order
     tag = number << page.order | page.order | space
@@ -56,7 +56,7 @@ def count_miss(s, c, page, address, order, hit):
 
 @outlined
 def by_other_rule(s, page, tag, stlb_tag):
-    """Return the level that has the page, 0 if none, and do the fills, where they are exclusive or happen on walks only."""
+    """Return the level that has the page (0 if none), and fill the levels: exclusively, or on walks only."""
     l1 = s.array[page.l1]
     at = first_slot(l1, (tag & ADDRESS) >> page.order)
     if probe(s, l1, tag, at):

@@ -1,16 +1,17 @@
 """A page walk: which page-table entries it reads, where each comes from, how long it takes, on which walker.
 
-A walk reads one entry per level.  A page-walk cache holds entries of one level that refer to a table; the lowest one that has
-the address is used and cuts off the levels above (Intel SDM volume 3, 4.10.3.2; AMD APM volume 2, 5.5).  In a virtual machine
-each of the guest's entries, and at the end the page itself, has a guest-physical address that the host's table translates: 24
-references for four levels over four (Bhargava et al., ASPLOS 2008), minus hits of the nested TLB.
+A walk reads one entry per level.  A page-walk cache holds entries of one level that refer to a table; the walk starts
+below the lowest cached entry for the address and does not read the levels above (Intel SDM volume 3, 4.10.3.2; AMD APM
+volume 2, 5.5).  In a virtual machine each of the guest's entries, and at the end the page itself, has a guest-physical
+address that the host's table translates: 24 references for four levels over four (Bhargava et al., ASPLOS 2008), minus
+hits of the nested TLB.
 
-The caches of the machine's [[walk_memory]] tables serve the entries, then DRAM or storage-class memory.  The caches hold only
-lines of page-table entries (the preset states the assumed number of lines).  The tables of a level are assumed to be one
-array with entry n at byte 8 n, so eight neighbours share a line.
+The caches of the machine's [[walk_memory]] tables serve the entries, then DRAM or storage-class memory.  The caches
+hold only lines of page-table entries (the preset states the assumed number of lines).  The tables of a level are
+assumed to be one array with entry n at byte 8 n, so eight neighbours share a line.
 
-Time is one cycle per look-up; a walk starts when a walker is free and the program waits only for that.  So two walkers
-overlap as much as they can: `walk_pending` is the sum over walkers, `walk_active` is the time with at least one walker busy.
+Each look-up takes one cycle.  A walk starts when a walker is free; the program waits only for a free walker, so the walkers
+overlap as much as possible: `walk_pending` is the sum over walkers, `walk_active` is the time with at least one walker busy.
 """
 
 from scmsim.jit import outlined, subroutine
@@ -36,7 +37,7 @@ MEMORY = 3  # index of DRAM, after the caches
 
 @outlined
 def walk(s, c, page, vaddr, scm):
-    """Walk to the page at `vaddr`; `scm`: 1 if its table is in storage-class memory."""
+    """Walk the page table for the page at `vaddr`; `scm` is 1 if the table is in storage-class memory."""
     at = c.at
     address, space = vaddr & ADDRESS, s.space
     if vaddr < 0:
@@ -68,7 +69,7 @@ def walk(s, c, page, vaddr, scm):
 
 @subroutine
 def reference(s, c, line, scm):
-    """Return the cycles to get a line of page-table entries."""
+    """Return the cycles to fetch a line of page-table entries from the caches or memory."""
     at = c.at
     if s.log != 0:
         note(s, line)
@@ -109,7 +110,7 @@ def nested_walk(s, c, address, scm):
 
 @subroutine
 def busy(s, cycles):
-    """Give a walk to the walker that is free first; return by how many cycles the time with walks in flight grows."""
+    """Assign a walk to the walker that is free first; return by how many cycles the time with a busy walker grows."""
     w = 0
     for k in range(1, s.walkers):
         if s.free_at[k] < s.free_at[w]:

@@ -1,12 +1,12 @@
 """Paging policies that map each of SPACES in one linear window; only the direct map of DRAM mixes page sizes.
 
-A policy defines where persistent memory is mapped and with which pages; everything else is equal for all policies.  Addresses
+A policy defines where persistent memory is mapped and with which pages; everything else is equal in all policies.  Addresses
 are those of x86-64 with 4-level page tables, as signed 64-bit numbers (source: Linux 5.1 Documentation/x86/x86_64/mm.txt; KASLR,
 left out, only shifts the windows).  A WORK event has amounts instead of an address: its `site` determines its text page.
 
 The kernel's objects are in the direct map of DRAM, whose pages Linux splits while it runs (arch/x86/mm/pat/set_memory.c).
-/proc/meminfo has the bytes on each page size (DirectMap4k, DirectMap2M, DirectMap1G), but not which addresses.  So each size is
-spread evenly over the map: first the GiBs on 1 GiB pages, then the 2 MiB ranges on 4 KiB pages in the other GiBs.
+/proc/meminfo has the bytes mapped with each page size (DirectMap4k, DirectMap2M, DirectMap1G), but not their addresses.  So each
+size is spread evenly over the map: first the GiBs on 1 GiB pages, then the 2 MiB ranges on 4 KiB pages in the other GiBs.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from scmsim.core.units import format_bytes, parse_param
 from scmsim.jit import kernel
 
 DIRECT_MAP = 0xFFFF_8880_0000_0000 - (1 << 64)  # all physical memory
-VMALLOC = 0xFFFF_C900_0000_0000 - (1 << 64)
+VMALLOC = 0xFFFF_C900_0000_0000 - (1 << 64)  # vmalloc and ioremap area
 KERNEL_TEXT = 0xFFFF_FFFF_8100_0000 - (1 << 64)
 MODULES = 0xFFFF_FFFF_A000_0000 - (1 << 64)
 PM_START = 4 << 30  # physical address of persistent memory: above the 32-bit hole
@@ -102,7 +102,7 @@ def start(params: Mapping[str, int], known: Mapping[str, tuple[str, str, str]], 
 
 
 def shares(small: int, large: int, giant: int) -> tuple[int, int]:
-    """Return the shares (giant, small) of STATE, from the bytes on pages of 4 KiB, 2 MiB and 1 GiB."""
+    """Return the fields (giant, small) of STATE, from the bytes mapped by pages of 4 KiB, 2 MiB and 1 GiB."""
     total = small + large + giant
     if min(small, large, giant) < 0 or not total:
         raise UsageError("direct_4k, direct_2m and direct_1g are bytes of mapped DRAM; give at least one more than 0")
@@ -110,10 +110,10 @@ def shares(small: int, large: int, giant: int) -> tuple[int, int]:
 
 
 def measured_orders(state: np.ndarray, vaddr: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return log2 of the page sizes with which this kernel maps addresses (int64) that a measured kernel maps with `order`.
+    """Return log2 of the page sizes that this kernel uses for addresses (int64) which a measured kernel maps with `order`.
 
-    This kernel may map a page of 2 MiB with 1 GiB.  It keeps pages of 4 KiB, because the measured kernel has them for the sake of
-    their contents or neighbours; only a kernel without pages of 4 KiB maps them with 2 MiB.
+    This kernel may map a page of 2 MiB with 1 GiB.  It keeps pages of 4 KiB, because the measured kernel uses them for the sake
+    of their contents or neighbours; only a kernel without pages of 4 KiB maps them with 2 MiB.
     """
     direct = (vaddr >= DIRECT_MAP) & (vaddr < VMALLOC)
     order = np.where(direct & (order == 12) & (state["small"][0] == 0), np.uint8(21), order)
@@ -148,7 +148,7 @@ def place(state, events, n):
 
 @kernel
 def locate(s, e):
-    """Fill in `vaddr` and `order` of an event."""
+    """Fill in the virtual address `vaddr` and the page `order` of an event."""
     e.order = s.order[e.space]
     e.vaddr = s.origin[e.space] + (e.site * s.site_bytes if e.code == WORK else e.addr)
     if e.space == KERNEL and e.code != WORK:

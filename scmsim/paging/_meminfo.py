@@ -1,4 +1,4 @@
-"""Read from a machine's /proc/meminfo how its kernel maps DRAM."""
+"""Read from /proc/meminfo how many bytes of DRAM the kernel maps with each page size."""
 
 import os
 import re
@@ -6,7 +6,7 @@ import re
 from scmsim.core.errors import UsageError
 
 _FIELDS = {"DirectMap4k": "direct_4k", "DirectMap2M": "direct_2m", "DirectMap1G": "direct_1g"}
-_MOST = 1 << 20  # most bytes to read; /proc/meminfo has 2 KiB
+_MOST = 1 << 20  # most bytes to read; /proc/meminfo has about 2 KiB
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, int]:
@@ -15,7 +15,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, int]:
     Raises
     ------
     UsageError
-        For a file that cannot be read or that has no DirectMap lines.
+        If the file cannot be read or has no DirectMap lines.
     """
     try:
         with open(path, encoding="utf-8", errors="replace") as file:

@@ -1,9 +1,9 @@
 """Persistent memory mapped by a separate page table, whose entries a file system rewrites (VSM).
 
 Units: bytes.  Source: VSM paper (2020), III.A and IV.A: one window over the whole device, a four-level table in persistent memory.
-A MAP event sets the entries of its range (`entry_order` 21: 2 MiB, less: 4 KiB); without a MAP, entries are of 4 KiB.
-A REMAP event exchanges entries: 2 MiB of addresses of which a part was exchanged have entries of 4 KiB from then on, and their
-pages are no longer neighbours in physical memory.
+A MAP event sets the entries of its range (`entry_order` 21: 2 MiB, less: 4 KiB); without a MAP, entries map 4 KiB.
+A REMAP event exchanges entries.  If it exchanges only a part of an aligned 2 MiB, entries of 4 KiB map the 2 MiB from then on,
+and the pages are no longer contiguous in physical memory.
 """
 
 import numpy as np
@@ -21,8 +21,8 @@ PARAMS = {
 
 LARGE = 21  # log2 of the larger page
 WORD = 32  # bits per word of a bitmap
-WORDS = (1 << 50 - LARGE) // WORD  # for 1 PiB
-# Two bitmaps, a bit for each 2 MiB of addresses.  `large`: one entry maps them; `torn`: their pages are not contiguous.
+WORDS = (1 << 50 - LARGE) // WORD  # words of a bitmap for 1 PiB
+# Two bitmaps with one bit per 2 MiB of addresses.  `large`: one entry maps the 2 MiB; `torn`: the pages are not contiguous.
 STATE = np.dtype((np.record, [*_linear.STATE.descr, ("large", "u4", (WORDS,)), ("torn", "u4", (WORDS,))]))
 
 
@@ -37,13 +37,13 @@ def start(params):
 
 @kernel
 def is_set(bits, piece):
-    """Return the bit of a piece, i.e. of 2 MiB of addresses."""
+    """Return bit `piece` of a bitmap; a piece is 2 MiB of addresses."""
     return bits[piece // WORD] >> (piece & WORD - 1) & 1
 
 
 @kernel
 def put(bits, piece, value):
-    """Set or clear the bit of a piece."""
+    """Set bit `piece` of a bitmap if `value` is true, else clear it."""
     bit = np.uint32(1 << (piece & WORD - 1))
     bits[piece // WORD] = bits[piece // WORD] | bit if value else bits[piece // WORD] & ~bit
 

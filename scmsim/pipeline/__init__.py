@@ -98,20 +98,21 @@ def replay(
         A copy of a machine's /proc/meminfo, which shows how its kernel maps DRAM: on pages of 4 KiB, 2 MiB and 1 GiB.  By
         default, DRAM is mapped as on the emulated machine.
     system : str
-        What else runs on the machine, and how rep-strings are counted: a name from `scmsim list system`, or the path of a
-        TOML file.
+        Which other activity runs on the machine, and how rep-strings are counted: a name from `scmsim list system`, or the path
+        of a TOML file.
     caches : "off", "on", "next-line" or "stream"
         Whether to simulate the machine's data caches too, and with which prefetcher ("on": none): further counters, and a
         longer replay (docs/guide/caches.md).
     accesses : path, optional
-        A file to write what the one file system touches, as a trace for other simulators; its extension is the format:
+        Output file for the accesses of the single file system, as a trace for other simulators; its extension is the format:
         .ramulator, .dramsim3, .champsim, .u64 (also .gz, .xz) or .parquet (docs/guide/accesses.md).
     accesses_format : str, optional
-        The format of `accesses`, if its name does not end in it.
+        The format of `accesses`, if the extension of the file does not name the format.
     progress : callable(fs, rows done, rows), optional
-        With several jobs, the jobs' threads call it, one at a time, with the sum of the rows that all jobs have done.
+        With several jobs, their threads call `progress`, one at a time, with the rows that all jobs together have done.
     jobs : int
-        Threads: models to replay at once, and two threads for each model if `jobs` is twice the number of models or more.
+        Number of threads.  Up to `jobs` models are replayed at once; each model gets two threads if `jobs` is at least twice the
+        number of models.
         Results do not depend on `jobs`.
     chunk : int
         Operations and events in flight; results do not depend on `chunk`.

@@ -51,7 +51,7 @@ def machine_table(machine: "str | os.PathLike[str] | dict[str, Any]") -> dict[st
 
 
 def tables_in(medium: dict[str, Any], machine: dict[str, Any]) -> dict[str, Any]:
-    """Return the machine's table, with page-table entries in SCM as slow as a dependent load from the medium."""
+    """Return the machine's table, in which reading a page-table entry in SCM takes as long as a dependent load from the medium."""
     ghz, walk = machine.get("time", {}).get("ghz"), machine["walk"]
     if not ghz or "memory_cycles" not in walk or not medium.get("cached", True) or "load_ns" not in medium:
         return machine

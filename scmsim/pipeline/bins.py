@@ -1,4 +1,4 @@
-"""Add up the bytes and calls that operations request, and choose the row of counters for each event.
+"""Sum up the bytes and calls that operations request, and choose the row of counters for each event.
 
 The row is (operation or file of the event's cause) x (site), or the trash row, which no result includes.
 """
@@ -29,7 +29,7 @@ SUMS = np.dtype(
         np.record,
         [
             ("rows", "i8"),
-            ("operations", "i8"),  # without SETUP; so are `calls`, `written` and `read`
+            ("operations", "i8"),  # SETUP is not counted, here and in `calls`, `written` and `read`
             ("calls", "i8"),
             ("written", "i8"),  # bytes
             ("read", "i8"),
@@ -71,7 +71,7 @@ def follow_size(sizes, o):
 
 @kernel
 def follow_sizes(ops, sizes, sums):
-    """Add the bytes that reads find to `sums`; the model has done `ops`, so no read finds bytes that had no room."""
+    """Add the bytes that reads return to `sums`; `ops` are as the model executed them, so refused bytes are not there to read."""
     s = sums[0]
     for i in range(ops.size):
         o = ops[i]

@@ -1,4 +1,4 @@
-"""Take the events of a model, with their addresses, through the data caches of a machine: a stage of a replay."""
+"""Simulate a machine's data caches for the events of a model, which have their addresses: a stage of a replay."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +31,7 @@ class CacheStage(Stage):
         self.mmu: Mmu | None = None  # whose page walks pass the caches, if this stage takes the events itself
 
     def learn(self, book: FootprintTable) -> bool:
-        """Prepare the lines of `book`, before any event; return whether it has any."""
+        """Prepare the cache lines of `book`, before any event; return whether `book` has lines."""
         blocks = np.zeros(len(book.blocks), BLOCK)
         for name in book.blocks.dtype.names or ():
             blocks[name] = book.blocks[name]
@@ -46,7 +46,7 @@ class CacheStage(Stage):
             self.count(events, bins, NO_SLICES, self.mmu.walks())
 
     def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray, walked: np.ndarray) -> None:
-        """Simulate events: for each one the lines of its touches, then those of its page walks, then its own."""
+        """Simulate the lines of each event: first of the touches before it, then of its page walks, then of the event itself."""
         state = self.caches.record, self.caches.arena, self.rows
         simulate_touched(*state, self.touched, slices, walked, events, bins, bins)
 

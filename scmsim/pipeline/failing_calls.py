@@ -28,9 +28,9 @@ _OFFSET_OF_OP, _FILE_OF_OP = rules.OFFSET_OF_OP, rules.FILE_OF_OP
 
 @kernel
 def found_in(ops, is_dir, most):
-    """Return which slower checks a batch needs, as bits FAILS and BROKEN; most batches need none.
+    """Return which slower checks a batch needs, as bits FAILS and BROKEN; most batches need no check.
 
-    FAILS: a call may fail, or be longer than one call moves; BROKEN: a row may break a rule of scmsim.trace.rules.
+    FAILS: a call may fail or be overlong.  BROKEN: a row may break a rule of scmsim.trace.rules.
     """
     found = 0
     for i in range(ops.size):
@@ -59,7 +59,7 @@ def found_in(ops, is_dir, most):
 
 @kernel
 def mark(ops, is_dir, most, out):
-    """Set out[i] to DIRECTORY or BEYOND if row i fails, to LONG if it is too long, else 0; note new directories."""
+    """Set out[i] to DIRECTORY or BEYOND if call i fails, to LONG if it is overlong, else 0; note new directories."""
     for i in range(ops.size):
         o = ops[i]
         out[i] = 0
@@ -76,7 +76,7 @@ def mark(ops, is_dir, most, out):
 
 
 class FailingCalls:
-    """Replacer of the failing and overlong calls of one replay, with their counts.
+    """Replaces and counts the failing and overlong calls of one replay.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class FailingCalls:
         self.rows = 0  # rows of earlier batches
 
     def replace(self, batch: np.recarray) -> np.recarray:
-        """Return the batch, or a copy in which failing calls have length 0 and long ones are shortened.
+        """Return the batch, or a copy in which failing calls have length 0 and overlong calls are shortened.
 
         Raises UsageError for a row that no model can replay.
         """

@@ -18,8 +18,8 @@ from scmsim.pipeline.stages import Mmu, Placement, Stage
 class FootprintStage(Stage):
     """Measured touches of the kernel's own code, between the events for the MMU.  No other stage sees these touches.
 
-    An operation's first events (interleave.MOST) determine which measured call it resembles, wherever a buffer ends: the
-    last operation of a buffer is held back until those events are there.  `objects` are the areas of kernel memory in which
+    An operation's first events (interleave.MOST) determine which measured call it resembles, so the last operation of a
+    buffer is held back until all of its first events have arrived.  `objects` are the areas of kernel memory in which
     the model has objects that the measured touches include as well.  `caches` receive the same events and page walks, and the
     lines of the touches if the footprints have lines.
     """

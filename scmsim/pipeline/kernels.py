@@ -1,4 +1,4 @@
-"""Choose the costs and footprints of one version of Linux for all models, and note which models have none."""
+"""Choose the costs and footprints of one version of Linux for all models, and note which models lack them."""
 
 import re
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class Chosen:
 
 
 def costs_of(fs: str) -> list[str]:
-    """Return the versions of Linux for which a model has costs; none for a file system that Linux does not have."""
+    """Return the versions of Linux for which a model has costs; [] for a file system that is not part of Linux."""
     known = registry.literals("fs", fs)
     if "kernel" in known.get("PARAMS", {}):
         return list(known["PARAMS"]["kernel"][1].split("|"))
@@ -73,7 +73,7 @@ def choose(kernel: str | None, names: Iterable[str], params: Params, footprints:
 
 
 def _without_own(names: Iterable[str], kernel: str | None) -> dict[str, list[str]]:
-    """Return remarks on the models that have no footprints on `kernel`; none if `kernel` is None or "none"."""
+    """Return remarks, by model, on the models without footprints on `kernel`; {} if `kernel` is None or "none"."""
     if kernel is None or kernel == footprint.NONE_AT_ALL:
         return {}
     remarks = {}

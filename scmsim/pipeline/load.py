@@ -1,10 +1,10 @@
 """Estimate the throughput and call time of N cores that run the same calls on one medium.
 
-A run is the work of one core.  Of its estimated time, the bytes at the medium's full bandwidth are the share that other cores can
-be in the way of; the rest (instructions, latency, fences) each core spends for itself.  So N cores are a closed queueing network
-with the medium as a station, and each lock that the calls hold (`core.locks`) as another.  A medium may lose speed with threads
-(`crowd` in its file), and a lock does (`CONTENDED`).  Every thread has its own core; what else threads have in common, the caller
-says.
+A run is the work of one core.  Other cores can delay only the part of its estimated time in which it moves bytes at the medium's
+full bandwidth; each core spends the rest (instructions, latency, fences) alone.  So N cores are a closed queueing network.  The
+medium is one station, and each lock that the calls hold (`core.locks`) is another.  A medium may become slower with more threads
+(`crowd` in its file), and a lock always does (`CONTENDED`).  Every thread has its own core; the caller names what else the
+threads share.
 """
 
 import math
@@ -62,12 +62,12 @@ def parse(text: str) -> list[int]:
 
 
 def under_load(run: Run, threads: Iterable[int], shared: Sequence[str] = ()) -> list[Load]:
-    """Return the state of each number of threads that run the calls of a run.
+    """Return the throughput and call time for each number of threads that run the calls of a run.
 
     Parameters
     ----------
     shared : sequence of str
-        What the threads have in common besides the medium and the file system: names of SHARED.
+        What the threads share besides the medium and the file system: names of SHARED.
 
     Raises
     ------
@@ -120,10 +120,10 @@ class Hold:
 def _networks(
     medium: dict[str, Any], alone: float, whole: tuple[float, float], locks: Mapping[str, Hold]
 ) -> list[list[Station]]:
-    """Return two networks of stations: they count the medium's time under a lock at the medium, and at the lock.
+    """Return two networks of stations: the first counts the medium's time under a lock at the medium, the second at the lock.
 
-    A thread that holds a lock while it waits for the medium occupies both, which no network of this kind has.  Each of the two
-    ignores one of the queues for that time, so the slower one is nearer.
+    A thread that holds a lock while it waits for the medium occupies two stations, which such a network cannot express.  Each
+    of the two networks ignores one of the two queues for that time, so the slower network is the better estimate.
     """
     outside = (
         max(0.0, whole[0] - sum(hold.at_medium[0] for hold in locks.values())),
@@ -155,8 +155,8 @@ def declared(fs: str) -> dict[str, Any] | None:
 def in_common(fs: str, shared: Sequence[str]) -> dict[str, list[str]]:
     """Return the locks for which threads wait, with the calls that hold each.
 
-    A call with several counts at one: at that with the widest scope of those that it holds to its end, or else at that which it
-    holds longest.
+    A call that holds several locks counts at one lock: at the lock with the widest scope among the locks that it holds to its
+    end, or else at the lock that it holds longest.
     """
     known = {name: lock for name, lock in (declared(fs) or {}).items() if lock["of"] in (WHOLE, *shared)}
     found: dict[str, list[str]] = {}
@@ -174,8 +174,8 @@ def _precedence(lock: Mapping[str, Any]) -> tuple[float, int]:
 def holds(run: Run, medium: Mapping[str, Any], shared: Sequence[str]) -> dict[str, Hold]:
     """Return the time under each lock for which threads that share `shared` wait when they run the calls of a run.
 
-    A call holds its lock for the lock's `held_ns`, or from the entry of the call to its end: its share of the estimated time, by
-    the time of its counts.
+    A call holds its lock for the lock's `held_ns`, or else from its entry to its end.  The duration of a call is its share of
+    the estimated time, in proportion to the time that its counts account for.
     """
     locks = in_common(run.fs, shared)
     if not locks:

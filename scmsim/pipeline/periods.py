@@ -1,7 +1,7 @@
 """Skip repeating passes: replay until the state of every stage recurs, then multiply the counts.
 
-The operations of a pass and the state before the pass determine what it does.  So once the state after a pass equals the
-state after an earlier pass of the same operations, the passes between repeat forever and add the same counts each time.
+The operations of a pass and the state before the pass determine what it does.  So once the state after a pass equals the state
+after an earlier pass of the same operations, the passes between the two states repeat forever and add the same counts each time.
 The result is bit by bit that of a replay of every pass.  The whole state is compared, except for
 - counts that nothing depends on (a model lists its own in `STATISTICS`; only whether each is 0 is compared), and
 - two clocks that advance evenly: the time of the trace, and the MMU's cycles, with which the times of its busy walkers move.
@@ -76,7 +76,7 @@ class PeriodDetector:
         self.then = 0  # trace time of the saved state, ns
 
     def skip(self, left: int) -> int:
-        """Return how many of the `left` passes can be skipped, after advancing counts and clocks by these passes."""
+        """Advance counts and clocks by the passes that can be skipped, of `left` passes; return the number of these passes."""
         self.age += 1
         if self.saved and self._is_back():
             skipped = self._periods(left)

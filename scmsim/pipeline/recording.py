@@ -1,4 +1,4 @@
-"""Write the accesses of a replay for other simulators: a stage that replaces the medium's stage and counts the same."""
+"""Write the accesses of a replay for other simulators: a stage that replaces the medium's stage and yields the same counts."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from scmsim.result import Run
 
 
 class Target:
-    """The file that the accesses of a replay go to.
+    """The file to which the accesses of a replay are written.
 
     Raises UsageError for several file systems, an unknown format, or a file that cannot be written or is one of `inputs`.
     """

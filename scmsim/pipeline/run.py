@@ -41,7 +41,8 @@ from scmsim.trace.reading.report import missed, rough
 
 _LOG = logging.getLogger("scmsim")
 _FILE_TIMES = "timestamp_tick"  # parameter of the models whose files' times follow the trace's clock
-# Room for events per operation of a chunk.  A stage begins each buffer with cold caches, because the other stages have used them.
+# Capacity of the event buffer, per operation of a chunk.  A stage begins each buffer with cold caches, because the other stages
+# have used them.
 # 2 instead of 1 saves up to 6 % of a replay, 4 saves no more where operations have few events.
 EVENTS_PER_OPERATION = 2
 _FASTEST = 20  # minimum plausible mean time per call, ns; a faster trace has no real timestamps
@@ -63,7 +64,7 @@ class Paging:
         self.stage = Placement(self.policy, self.params)
 
     def remarks(self, machine: str, in_dram: bool) -> list[str]:
-        """Return remarks on the differences between the policy and the requested policy."""
+        """Return remarks on how the policy differs from the requested policy."""
         return choice.remarks(self.fs, self.asked, self.policy, (machine, self.largest), self.stage.pages, in_dram)
 
 
@@ -125,11 +126,11 @@ class Replay:
         return Mmu(self.machine, counting)
 
     def data_caches(self, setting: str) -> CacheStage | None:
-        """Return the stage that takes lines through the data caches, if they are on."""
+        """Return the stage that simulates the data caches, or None if they are off."""
         return CacheStage(self.machine, self.counting, setting) if setting != cache.OFF else None
 
     def take_medium(self, medium: Medium) -> None:
-        """Replace the medium's stage by `medium`, which needs the events of every pass, so no pass is skipped."""
+        """Replace the medium's stage by `medium`; it needs the events of every pass, so no pass is skipped from now on."""
         self.loop.stages = [medium if stage is self.medium else stage for stage in self.loop.stages]
         self.medium, self.skips_passes = medium, False
 
@@ -276,7 +277,7 @@ class Replay:
         self._remarks(run)
 
     def _remarks(self, run: Run) -> None:
-        """Add warnings: the model's remarks on the calls, and the parts of the model that nothing has checked."""
+        """Add warnings: the model's remarks on the calls, and the parts of the model that were never validated."""
         module = self.model.module
         if hasattr(module, "remarks"):
             run.warnings += module.remarks(self.model.state)

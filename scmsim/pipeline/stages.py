@@ -50,13 +50,13 @@ class Stage:
         raise NotImplementedError
 
     def done(self, batch: np.recarray) -> None:
-        """Receive the batch as executed: refused operations move no bytes, and short writes have their real length."""
+        """Receive the batch as the model executed it: refused operations have length 0, short writes their real length."""
 
     def end(self) -> None:
         """Finish a batch, after its last event."""
 
     def settle(self) -> None:
-        """Wait until the work that the stage was given is done."""
+        """Wait until the stage has processed everything that it received."""
 
     def watched(self) -> list[Watched]:
         """Return the stage's state, which must recur for passes to be skipped."""
@@ -110,9 +110,9 @@ class CounterIndex(Stage):
             raise UsageError(f"{self.groups} files are too many for --by file; use --by op, or cut the trace")
         self.counters = np.zeros(self.groups * self.sites + 1, COUNTERS)
         self.operations = np.zeros(self.groups, np.int64)
-        self.sums = np.zeros(1, SUMS)  # sums of what the operations so far requested (SUMS)
+        self.sums = np.zeros(1, SUMS)  # calls and bytes requested by the operations so far
         self.sizes = np.array(files.first_size, np.int64)  # file sizes after the operations so far, bytes
-        self.threads = 0  # threads of the operations that count, at least: one more than the highest number
+        self.threads = 0  # lower bound of the counted operations' threads: highest number + 1
         self.ended = np.zeros(1, np.int64)  # trace time of the last operation, ns
         self.rows = np.zeros(0, np.int64)  # first row of each operation of this batch
 
@@ -183,7 +183,7 @@ class Mmu(Stage):
         self.count(events, bins, NO_SLICES)
 
     def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray) -> None:
-        """Replay each event and the touches ahead of it, and count both in the event's row."""
+        """Replay the touches that precede each event, then the event; count both in the event's row."""
         replay_touched(self.state, self.counting.counters, self.known, slices, events, bins)
 
     def log_walks(self) -> None:
@@ -192,7 +192,7 @@ class Mmu(Stage):
         self.state[0]["log"], self.state[0]["log_room"] = self.walked.ctypes.data, len(self.walked)
 
     def walks(self) -> np.ndarray:
-        """Return the entries that walks read since the last call, in order, by number of the event in `count` (LOGGED)."""
+        """Return the page-table entries that walks read since the last call, in order, as LOGGED with the number of the event."""
         state = self.state[0]
         if (read := int(state["logged"])) > len(self.walked) and state["log"]:
             raise UsageError(f"{read:,} page-table entries at once are too many for the caches; give a smaller chunk")
@@ -223,7 +223,7 @@ class Faults(Stage):
 
 
 class BackgroundStage(Mmu):
-    """An MMU that also replays what else runs, between the model's events.  No other stage sees these additions."""
+    """An MMU that also replays background activity between the model's events; no other stage sees this activity."""
 
     def __init__(self, mmu: Mmu, system: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         self.mmu, self.counting, self.state = mmu, mmu.counting, mmu.state

@@ -1,4 +1,4 @@
-"""Run the stages that no other stage waits for on a thread of their own, some buffers of events later than the model.
+"""Run stages whose results no other stage needs on a separate thread, some buffers of events later than the model.
 
 Kernels run without Python's global lock, so a replay of one model uses two CPUs.  Each stage receives the same calls in the same
 order as on one thread, and no two stages share what they change, so results are equal.
@@ -18,13 +18,13 @@ from scmsim.pipeline.stages import Loop, Stage
 # Operations of a batch, so that the events on their way from one CPU to the other fit in its caches: with 1 << 16, nova-cow on two
 # CPUs was 1.3 times as fast as on one, with 1 << 14 1.5 to 1.7 times.
 CHUNK = 1 << 14
-# Buffers of events that wait or are in work, besides the one that the model fills; with 2, a CPU waits between batches.
+# Buffers of events that wait or are being processed, besides the one that the model fills; with 2, a CPU waits between batches.
 _BUFFERS = 4
 _Buffers = tuple[np.ndarray, np.ndarray]  # events of the model, and rows of the counters
 
 
 class Trailing(Stage):
-    """Stages on a thread of their own; `close` ends the thread."""
+    """Stages that run on a separate thread; `close` ends the thread."""
 
     def __init__(self, loop: Loop, stages: Sequence[Stage]) -> None:
         self.loop, self.stages = loop, stages
@@ -52,7 +52,7 @@ class Trailing(Stage):
         self._calls.put(partial(self._each, "begin", batch.copy()))
 
     def take(self, events: np.ndarray, bins: np.ndarray) -> None:
-        """Hand over the buffers of the model, and give it others; raise the error of a stage that has failed."""
+        """Pass the model's buffers to the thread and give the model other buffers; raise the error of a stage that has failed."""
         self._calls.put(partial(self._take, events, bins, (self.loop.model.out, self.loop.bins)))
         self.loop.model.out, self.loop.bins = self._free.get()
         if self._error is not None:
@@ -69,7 +69,7 @@ class Trailing(Stage):
         self._calls.put(partial(self._each, "end"))
 
     def settle(self) -> None:
-        """Wait until the stages have processed all that they were given; raise the error of a stage that has failed."""
+        """Wait until the stages have processed everything that they received; raise the error of a stage that has failed."""
         settled = threading.Event()
         self._calls.put(settled.set)
         settled.wait()
@@ -77,7 +77,7 @@ class Trailing(Stage):
             raise self._error
 
     def close(self) -> None:
-        """End the thread, without the work that is left."""
+        """End the thread; drop the work that is left."""
         self._error = self._error or EOFError()
         self._calls.put(None)
         self._thread.join()
@@ -91,7 +91,7 @@ class Trailing(Stage):
 
 @contextmanager
 def trailing(loop: Loop) -> Iterator[None]:
-    """Run the stages of a loop that may trail on a thread of their own, until the end of the block."""
+    """Run the loop's stages that set `trails` on a separate thread, until the end of the block."""
     stages = loop.stages
     late = Trailing(loop, [stage for stage in stages if stage.trails])
     loop.stages = [*(stage for stage in stages if not stage.trails), late]

@@ -1,7 +1,8 @@
 """Systems: other activity on a machine, and how perf counts there.  One TOML file each; in `alone` nothing else runs.
 
-A replay has the calls of a trace.  On a real machine, more occupies the TLB: timer interrupts, other processes, the program's
-own pages, a second page table (KPTI).  And perf's counts for a rep-string depend on the CPU.  Each is a number with a source.
+A replay has only the calls of a trace.  On a real machine, timer interrupts, other processes, the program's own pages and a
+second page table (KPTI) also occupy the TLB, and perf's counts for a rep-string depend on the CPU.  A system's file gives each
+of these as a number with its source.
 """
 
 import pathlib
@@ -64,7 +65,7 @@ def read(name: str) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        For a missing file, or with every mistake in the file.
+        If the file is missing or has mistakes; the error lists all of them.
     """
     file = pathlib.Path(name) if name.endswith(".toml") or "/" in name else registry.path("system", name)
     return {**DEFAULTS, **toml.load(file, _RULE)}

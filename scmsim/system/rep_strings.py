@@ -1,4 +1,4 @@
-"""Count what perf and the TLB see of rep-strings: one instruction that copies or clears; its events have `bytes_per_access` 0.
+"""Count loads, stores and TLB look-ups of rep-strings, instructions that copy or clear; their events have `bytes_per_access` 0.
 
 The measured tables leave rep-strings out, as the lab does.  A CPU retires one instruction, yet its counters of loads and stores
 advance by a number between one and the bytes moved, and each step of the microcode looks up an address.

@@ -25,7 +25,7 @@ def inode_at(s, row):
 
 @subroutine
 def stretch(arena, row, at, end):
-    """Return the end, at most `end`, of the stretch from byte `at` on: adjacent blocks in pages of one size, or a hole."""
+    """Return the end (at most `end`) of the stretch that begins at byte `at`: adjacent blocks in pages of one size, or a hole."""
     page = at // templates.BLOCK
     last = min((end - 1) // templates.BLOCK, page + CHUNK - 1)
     block, order, stop = table.get(arena, row + state.BLOCKS, page), page_map.order_at(arena, row, page), page + 1

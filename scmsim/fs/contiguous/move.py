@@ -53,7 +53,7 @@ def dequeue(s, arena):
 
 @subroutine
 def disturbs(s, op):
-    """Return whether an operation must wait for the migration of its file: any that changes the file's pages."""
+    """Return whether an operation must wait for the migration of its file, because it changes the file's pages."""
     code, row = op.op, s.files + op.file * state.FILE_WORDS
     if code == records.RENAME:
         return op.replaced >= 0 and s.files + op.replaced * state.FILE_WORDS == s.moving
@@ -240,7 +240,7 @@ def tidy(s, arena, out):
 
 @kernel
 def collect(record, arena, out):
-    """Do the work that `need_collect` names; clear `need_collect` when done, else Python makes room and calls again."""
+    """Do the work that `need_collect` names; clear `need_collect` when done, else Python enlarges the buffers and calls again."""
     s = record[0]
     s.emitted, s.need_events, s.need_words = 0, 0, 0
     if s.need_collect == state.MIGRATE:

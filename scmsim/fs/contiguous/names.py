@@ -85,7 +85,7 @@ def add_name(s, arena, out, row, directory):
 
 @subroutine
 def is_sparse(arena, row):
-    """Return whether a file ends after its last page: a directory never does, so a sparse parent shows mixed-up ids."""
+    """Return whether a file's length exceeds its pages; no directory is sparse, so a sparse parent shows mixed-up ids."""
     return arena[row + file_row.SIZE] > arena[row + state.PAGE_COUNT] * templates.BLOCK
 
 
@@ -140,7 +140,7 @@ def take_null(s, arena, row):
 
 @subroutine
 def keep_null(s, arena, out, row):
-    """Turn a deleted file into a null file with as many first pages as a new file gets; return False if it cannot be one."""
+    """Turn a deleted file into a null file that keeps as many first pages as a new file gets; return False if not possible."""
     if s.null_count >= s.null_limit or arena[row + state.RANGE_ORDER] != ranges.SMALLEST or arena[row + state.HELD] > 0:
         return False
     if arena[row + file_row.STATUS] & file_row.IS_DIR:

@@ -127,7 +127,7 @@ def admit(s, arena, out, op, row, parent):
 
 @subroutine
 def reserve_names(s, arena, row, parent):
-    """Make room for one more page in the directories that an operation may change."""
+    """Reserve table space for a further page of each directory that an operation may change."""
     page_map.reserve(s, arena, parent, arena[parent + state.PAGE_COUNT] + 2)
     directory = arena[row + state.PARENT]
     if directory != 0 and directory != parent:
@@ -158,7 +158,7 @@ def after_call(s, arena, op, row):
 
 @subroutine
 def parent_of(s, arena, op):
-    """Return the row of the directory that an operation names; of the unnamed directory if it is a sparse file."""
+    """Return the row of the directory that an operation names, or of the unnamed directory if the named row is a sparse file."""
     parent = calls.parent_of(s, op)
     return s.files + (s.file_count - state.UNNAMED) * state.FILE_WORDS if names.is_sparse(arena, parent) else parent
 

@@ -6,10 +6,10 @@ Source: ctFS ctfs_func.c, ctfs_inode.c, ctfs_cpy.c, ctfs_bitmap.c, kernel/device
 commented out); LOCK orders CLWB and non-temporal stores: Intel 64 and IA-32 Architectures Software Developer's Manual,
 CLWB.
 
-The recovery is a reconstruction: it takes the records that have an inode number, block and size from their inodes, and
-the page table as found.  A directory's own size is certain before a record is stored (inode_alloc takes a lock in
-between), so the model does not follow it.  The places of an atomic write's staging pages are not modelled, so the model
-does not check the data of such a write.
+The recovery is a reconstruction: it accepts directory records that have an inode number, reads block and size from their
+inodes, and uses the page table unchanged.  A directory's own size is certain before a record is stored (inode_alloc takes a lock in
+between), so the model does not follow it.  The addresses of an atomic write's staging pages are not modelled, so the
+model does not check the data of atomic writes.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class RecoveryModel(Scmfs):
         return [*kept, Event(FENCE, "lock", 0, 1, 0)] if any(e.code in (STORE, NTSTORE) for e in events) else kept
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
-        """Return the writes of each event."""
+        """Return, for each event, the writes that the event represents."""
         self.named = False
         meant = super().interpret(op, version, events)
         for i, offset, length in copied(op, events, "data copy") if op.op == records.WRITE else []:
@@ -94,7 +94,7 @@ class RecoveryModel(Scmfs):
         return self.put(event.addr, ("size", file), self.size[file])
 
     def _cleared(self, i: int, event: Event) -> list:
-        """Return the stores of 512 small entries that replace a superpage's entry."""
+        """Return the stores of the 512 entries of 4 KiB that replace a superpage's entry."""
         table = event.addr // PAGE
         file, piece = self.tables[table]
         pages = self.mapped.get(file, {})

@@ -26,9 +26,9 @@ def clear(s, arena, out, row, low, high):
 
 @subroutine
 def copy_in(s, arena, out, row, at, stop):
-    """Copy the user's bytes to one stretch: whole lines by streaming stores, the rest byte by byte with a write-back.
+    """Copy the user's bytes to file bytes [at, stop): whole lines by streaming stores, the rest bytewise with a write-back.
 
-    The write-back of the head goes to the line after it, since ctFS has already advanced the pointer.  Source: ctFS
+    The write-back after the unaligned head flushes the next line, because ctFS has already advanced the pointer.  Source: ctFS
     ctfs_cpy.c, avx_cpy.
     """
     user = s.reg[tpl.USER_AT] - at
@@ -82,7 +82,7 @@ def on_lookup(s, arena, out, row):
 
 @subroutine
 def look_events(arena, row):
-    """Return the maximum number of events that `look` emits."""
+    """Return the maximum number of events that `on_lookup` emits."""
     directory = contiguous_names.directory_of(arena, row)
     return 8 + 2 * arena[directory + contiguous_state.PAGE_COUNT] if directory != 0 else 0
 

@@ -1,6 +1,6 @@
 """State of ctFS: the shared state of contiguous files, and whether writes are atomic.
 
-Normal pages, which page tables and split pieces take, are one percent of the device.
+One percent of the device is reserved as 4 KiB pages, for page tables and split pieces.
 """
 
 import numpy as np

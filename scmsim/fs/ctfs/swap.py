@@ -28,7 +28,7 @@ def flush_all(s, arena, out, row):
 
 @subroutine
 def split(s, arena, out, row, piece):
-    """Map a piece by entries of 4 KiB; return whether it was a superpage before."""
+    """Map a piece by entries of 4 KiB; return whether a superpage mapped it before."""
     if table.get(arena, row + contiguous_state.PTES, piece) != 0:
         return False
     block = page_map.take_block(s, arena, 1)
@@ -65,7 +65,7 @@ def write_swapped(s, arena, out, op, row):
         return
     end, first = op.offset + op.length, op.offset // tpl.BLOCK
     stop = (end - 1) // tpl.BLOCK + 1
-    # bytes of the first and last page that the write does not cover: they are copied to the staging pages
+    # copy the bytes of the first and last page that the write does not cover to the staging pages
     s.reg[tpl.BYTES] = op.offset - first * tpl.BLOCK + min(stop * tpl.BLOCK, max(s.old_size, end)) - end
     if s.reg[tpl.BYTES] > 0:
         emit_template(s, out, templates.SHADOW_COPY)

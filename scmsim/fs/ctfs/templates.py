@@ -1,4 +1,4 @@
-"""Mechanisms of ctFS as templates, in place of those of files contiguous in virtual memory.
+"""Mechanisms of ctFS as templates, which replace templates of `contiguous`.
 
 Sources: ctFS ctfs_func.c, ctfs_func2.c, ctfs_inode.c, ctfs_pgg.c, ctfs_cpy.c, kernel/device.c.  Lines are written back
 by CLWB, and nothing is fenced.  Offsets in an inode: size 8, block 16, names 24, level 56, times of access 64,

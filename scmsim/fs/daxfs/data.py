@@ -25,7 +25,7 @@ def word_of(arena, row, page):
 
 @subroutine
 def place(s, arena, f, page):
-    """Return the device offset of a file's page, 0: a hole."""
+    """Return the device offset of a file's page, or 0 for a hole."""
     at = word_of(arena, f, page) & state.PLACE
     return s.pool_at + (at - 1 << 12) if at else 0
 
@@ -38,7 +38,7 @@ def most_pages(s):
 
 @subroutine
 def can_take(s, arena, row, first, last):
-    """Return whether the holes of [first, last] can get pages, as an outcome; reserve room in the model's tables."""
+    """Return DONE if the holes of [first, last] can get pages, else FULL or NO_ROOM; reserve space in the model's tables."""
     pages, keys = 0, 0
     if last >= most_pages(s):
         return FULL
@@ -62,7 +62,7 @@ def can_take(s, arena, row, first, last):
 
 @subroutine
 def look_up(s, arena, out, f, page):
-    """Emit the search for a page: in the inode's own map, else in the hash table, whose answer the map keeps; at most 4 events."""
+    """Emit the search for a page in the inode's own map, else in the hash table (the map caches the result); at most 4 events."""
     word = word_of(arena, f, page)
     s.reg[q.COUNT] = 1
     emit_template(s, out, templates.FOUND)
@@ -119,7 +119,7 @@ def add_page(s, arena, out, row, page, whole):
 
 @subroutine
 def adopt_pages(s, arena, row, pages):
-    """Give a file from before the trace its pages, without events; the kernel's map of the inode has none of them."""
+    """Allocate the pages of a file from before the trace, without events; the kernel's map of the inode stays empty."""
     first = overlay.take_pages(s, pages) if pages else 0
     for page in range(pages):
         distance = overlay.claim(s, arena, overlay.home_of(s, arena[row + state.INO], page))
@@ -131,7 +131,7 @@ def adopt_pages(s, arena, row, pages):
 
 @subroutine
 def preallocate(s, arena, out, row, first, last):
-    """Run daxfs_write_prealloc: the pages of a write of 2 to 256 pages, none in the inode's map, come at once, cleared.
+    """Run daxfs_write_prealloc: allocate and clear all pages of a write at once, if it has 2 to 256 pages, none in the inode's map.
 
     Return False if there is no room for the events.
     """
@@ -199,7 +199,7 @@ def write(s, arena, out, op, row):
 
 @subroutine
 def run_end(s, arena, out, row, page, stop):
-    """Return the end of the run of pages from `page` on that are adjacent in the pool; -1: no room for the events."""
+    """Return the end of the run of pages from `page` on that are adjacent in the pool; -1 if `out` must grow first."""
     at, first = word_of(arena, row, page) & state.PLACE, page
     page += 1
     while page < stop:
@@ -275,7 +275,7 @@ def free_page(s, arena, out, row, page):
 
 @subroutine
 def cut(s, arena, out, row, size, old_size):
-    """Clear what a truncation cuts off, or free its whole pages (gaps = filled); return whether it is done."""
+    """Clear the bytes that a truncation cuts off, or free whole pages (gaps = filled); return whether the work is done."""
     if s.stage == state.READY:
         if s.filled and not reserve_list(s, arena, row):
             return False
@@ -312,7 +312,7 @@ def truncate(s, arena, out, row, new_size):
 
 @subroutine
 def fallocate(s, arena, out, first, last, row):
-    """Run or resume an fallocate (gaps = filled): cleared pages for the holes of [first, last]; return whether it is done."""
+    """Run or resume an fallocate (gaps = filled): fill the holes of [first, last] with cleared pages; return whether it is done."""
     if s.stage == state.READY:
         emit_template(s, out, templates.OTHER)
         s.stage, s.resume_at = state.COPYING, first

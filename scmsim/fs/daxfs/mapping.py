@@ -24,7 +24,7 @@ def look_up_events(s):
 
 @subroutine
 def give_blocks(s, arena, out, f, page, count):
-    """Give a page to a hole for a store; return (outcome, 1)."""
+    """Allocate a page for a store to a hole; return (outcome, 1): one page."""
     outcome = data.can_take(s, arena, f, page, page)
     if outcome == DONE and not reserve_events(s, out, 64):
         outcome = NO_ROOM

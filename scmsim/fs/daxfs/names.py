@@ -42,7 +42,7 @@ def read_entry(s, arena, out, row, at):
 
 @subroutine
 def prepend(s, arena, out, directory, at):
-    """Emit overlay_dirlist_prepend: a directory gets a list with its first entry; emits at most 24 events."""
+    """Emit overlay_dirlist_prepend: add an entry to a directory's list, created with the first entry; at most 24 events."""
     home = overlay.home_of(s, arena[directory + state.INO], overlay.LIST_KEY)
     if arena[directory + state.LIST] == 0:
         overlay.miss(s, arena, out, home)

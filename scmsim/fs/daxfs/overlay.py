@@ -1,7 +1,7 @@
 """The hash table and the pool: probes, insertions, and allocations of entries and pages.
 
-Open addressing with linear probing, and no key is ever removed.  So the bucket of a key is as far from the key's home
-as it did at its insertion, and a bitmap of used buckets is all that a model needs.
+Open addressing with linear probing, and no key is ever removed.  So the distance of a key's bucket from
+its home never changes after the insertion, and the model needs only a bitmap of used buckets.
 Source: daxfs/overlay.c.
 """
 
@@ -16,7 +16,7 @@ from scmsim.jit import subroutine
 
 _PAGE = templates.PAGE
 _ONE = np.int64(1)  # not int: the int 1 << 63 does not fit an int64
-INODE_KEY, LIST_KEY = 0xFFFFF, 0xFFFFE  # in place of a page: the keys of an inode's entry and of its list of names
+INODE_KEY, LIST_KEY = 0xFFFFF, 0xFFFFE  # page numbers in the keys of an inode's entry and of its list of names
 
 
 @subroutine
@@ -88,7 +88,7 @@ def insert(s, arena, out, home):
 
 @subroutine
 def pages_ahead(s):
-    """Return how many pages the pool has after its end."""
+    """Return how many unallocated pages the pool has after the end of its allocated part."""
     return max(s.pool_size - (s.pool_alloc + _PAGE - 1 & ~(_PAGE - 1)), 0) >> 12
 
 
@@ -118,7 +118,7 @@ def has_entries(s, arena, size, keys):
 
 @subroutine
 def take_bytes(s, size):
-    """Allocate `size` bytes for an entry, which the pool has; return their device offset."""
+    """Allocate `size` bytes for an entry (the caller checked that they are free); return their device offset."""
     if s.spare_left >= size:
         s.spare_left -= size
         return s.spare_at + s.spare_left
@@ -130,7 +130,7 @@ def take_bytes(s, size):
 
 @subroutine
 def take_entry(s, out, size):
-    """Allocate a pool entry of a class without freed ones; return its device offset; emits at most 3 events."""
+    """Allocate a pool entry of a class without freed entries; return its device offset; emits at most 3 events."""
     emit_template(s, out, templates.BUMP)
     return take_bytes(s, size)
 
@@ -146,7 +146,7 @@ def take_pages(s, count):
 
 @subroutine
 def take_page(s, arena, out):
-    """Allocate one page: a freed one, else at the pool's end; return it; emits at most 4 events."""
+    """Allocate one page, a freed page if there is one, else at the pool's end; return the page; emits at most 4 events."""
     if s.freed == 0:
         emit_template(s, out, templates.BUMP)
         return take_pages(s, 1)
@@ -160,7 +160,7 @@ def take_page(s, arena, out):
 
 @subroutine
 def push_page(s, arena, out, page):
-    """Put a page on the free list, whose table has room for it; emits at most 4 events."""
+    """Put a page on the free list, whose table the caller has enlarged; emits at most 4 events."""
     table.put(arena, s.stack, s.freed, page)
     s.freed += 1
     s.reg[templates.AT] = s.pool_at + (page << 12)

@@ -163,7 +163,7 @@ def _free(state: State) -> np.ndarray:
 
 
 def remarks(state: State) -> list[str]:
-    """Return remarks on what DaxFS does not do."""
+    """Return remarks on the calls that DaxFS refuses or cuts short."""
     record, lines = state.record[0], []
     fill = "; --set daxfs.gaps=filled replays what doing so would cost"
     if count := int(record.refused_calls):

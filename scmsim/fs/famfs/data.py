@@ -1,4 +1,4 @@
-"""Reads and writes of famfs: copies to and from memory that is there already, extent by extent, and the log.
+"""Reads and writes of famfs: copies to and from preallocated memory, extent by extent, and the log.
 
 Source: fs/famfs/famfs_file.c (famfs_dax_write_iter, famfs_meta_to_dax_offset), fs/dax.c (dax_iomap_rw); src/famfs_lib.c
 (famfs_append_log, famfs_log_file_creation, famfs_init_locked_log).
@@ -48,7 +48,7 @@ def look_up(s, arena, out, row, unit):
 
 @subroutine
 def append(s, arena, out, row):
-    """Store a file's entry in the log; a new entry takes the next slot, and one of a growing file is stored again in its slot."""
+    """Store a file's entry in the log: a new entry in the next slot, the entry of a growing file again in its old slot."""
     if arena[row + state.ENTRY] == 0:
         arena[row + state.ENTRY] = s.logged % s.log_entries + 1
         s.logged += 1
@@ -60,7 +60,7 @@ def append(s, arena, out, row):
 
 @subroutine
 def publish(s, arena, out, row):
-    """Emit the creation of a file's map, or its change: the log is read if a command does it, the kernel gets the map."""
+    """Emit the creation or change of a file's map in the kernel, then log it; if `s.scans`, the log is read first."""
     if s.scans:
         s.reg[q.COUNT], s.reg[q.BYTES] = s.live_entries, s.live_entries * templates.ENTRY_BYTES
         emit_template(s, out, templates.SCAN_LOG)
@@ -81,7 +81,7 @@ def ask_map(s, arena, out, row):
 
 @subroutine
 def copy(s, arena, out, op, row, end, writes):
-    """Copy from `resume_at` to `end`, one extent after the other; return False if there is no room to go on."""
+    """Copy from `resume_at` to `end`, one extent after the other; return False if `out` must grow first."""
     while s.resume_at < end:
         if not reserve_events(s, out, 24 + LOOK_UP_EVENTS + s.chase):
             return False

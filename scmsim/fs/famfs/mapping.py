@@ -18,7 +18,7 @@ _PAGES = templates.UNIT_SHIFT - 12  # log2 of the pages of a unit
 
 @subroutine
 def place(s, arena, f, page):
-    """Return the device offset of a page; 0: the file has no unit there."""
+    """Return the device offset of a page, or 0 if the file has no unit there."""
     unit = table.get(arena, f + state.UNITS, page >> _PAGES)
     return (unit << templates.UNIT_SHIFT) + ((page & (1 << _PAGES) - 1) << 12) if unit else 0
 

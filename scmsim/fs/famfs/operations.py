@@ -41,7 +41,7 @@ def adopt(s, arena, row):
 
 @subroutine
 def length_for(arena, op, row):
-    """Return the file length that a call needs, bytes: a truncate's new size, an allocating call's end; -1: none."""
+    """Return the file length that a truncate or allocating call needs, bytes; -1 for other calls."""
     if arena[row + file_row.STATUS] & file_row.IS_DIR:
         return -1
     if op.op == r.TRUNCATE:
@@ -51,7 +51,7 @@ def length_for(arena, op, row):
 
 @subroutine
 def refuse(s, arena, op, row):
-    """Refuse what famfs does not do to a preallocated file; return NO_ROOM if the driver must shorten the write first.
+    """Refuse a call that famfs does not support on a preallocated file; return NO_ROOM if the driver must shorten a write.
 
     famfs_rw_prep cuts a write at the file's length, so that a write after it returns 0.
     """

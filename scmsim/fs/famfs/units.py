@@ -37,7 +37,7 @@ def is_free(s, arena, unit):
 
 @subroutine
 def run_in(s, arena, low, high, count):
-    """Return the first unit of the lowest free run of `count` units in [low, high), -1 if there is none."""
+    """Return the first unit of the lowest free run of `count` units in [low, high), or -1 if there is no such run."""
     run = 0
     for unit in range(low, high):
         run = run + 1 if is_free(s, arena, unit) else 0
@@ -48,7 +48,7 @@ def run_in(s, arena, low, high, count):
 
 @subroutine
 def put_strip(s, arena, row, strip, first, count):
-    """Give a strip's units [first, first + count) to the chunks of the file that lie in it."""
+    """Assign a strip's units [first, first + count) to the file's chunks that are in this strip."""
     first_fit.claim(s, arena, first, count)
     for k in range(count):
         stripe, inside = k // s.chunk_units, k % s.chunk_units
@@ -134,7 +134,7 @@ def release_from(s, arena, row, first):
 
 @subroutine
 def extent_end(arena, row, unit):
-    """Return the unit of the file after those that follow `unit` in its extent, of an interleaved file in its chunk."""
+    """Return the end of the extent that has the file's unit `unit`, or of its chunk if the file is interleaved."""
     chunk, stop = arena[row + state.CHUNK], arena[row + file_row.MAPPED]
     if chunk:
         return min((unit // chunk + 1) * chunk, stop)

@@ -3,8 +3,8 @@
 Units: bytes, pages of 4096 bytes.
 Source: NOVA fs/nova/{log,journal,rebuild}.c (nova_update_tail, nova_recover_lite_journal, nova_rebuild_file_inode_tree).
 
-The recovery rolls an open journal back, walks each log from its head to its tail, and takes the blocks that no log
-reaches as free. Entries in a log are numbered; a thorough garbage collection turns the log's old part into one record.
+The recovery rolls an open journal back, walks each log from its head to its tail, and frees the blocks that no log
+references. Entries in a log are numbered; a thorough garbage collection turns the log's old part into one record.
 """
 
 from collections.abc import Sequence
@@ -25,17 +25,17 @@ SUMMARY = "NOVA: each log's tail commits; names by a lite journal; copy-on-write
 MODELS = ("nova-cow", "nova-inplace", "nova-fast16")
 
 INODE_BYTES = 128
-HEAD = 64  # of an inode: address of its log's first page, then the tail
-LOG_BYTES = 4064  # bytes of a log page for entries; then counters and the address of the next page
-SIZE_WORD = 3  # of a write entry: the 8-byte field that an in-place update changes
-RECORD_BYTES, POINTER_BYTES = 32, 64  # of a journal record, of a CPU's pair of journal pointers
+HEAD = 64  # offset in an inode of the address of its log's first page; the tail follows
+LOG_BYTES = 4064  # bytes for entries in a log page; counters and the next page's address follow
+SIZE_WORD = 3  # index of the 8-byte field of a write entry that an in-place update changes
+RECORD_BYTES, POINTER_BYTES = 32, 64  # bytes of a journal record and of a CPU's pair of journal pointers
 
 ATOMIC = Guarantee("every call is atomic and durable when it returns, its data too", True, True)
 TORN = Guarantee("durable when a call returns, names atomic; a write in place may be seen in part or torn", False, True)
 
 
 class RecoveryModel(Base):
-    """Recovery model of NOVA: a log is a list of entries; a tail is (life of the inode, entries that it covers)."""
+    """Recovery model of NOVA: a log is a list of entries; a tail is (how often the inode was freed, entries covered)."""
 
     flaws = KNOWN
 
@@ -48,9 +48,9 @@ class RecoveryModel(Base):
         self.tables = record.table_of[: record.cpus].tolist()
         self.life: dict[int, int] = {}  # how often an inode was freed
         self.log: dict[tuple[int, int], list[tuple]] = {}  # file, life -> entries: (key, bytes, what)
-        self.links: dict[tuple[int, int], list[tuple[int, Any]]] = {}  # -> (entries before it, key of its link)
+        self.links: dict[tuple[int, int], list[tuple[int, Any]]] = {}  # -> (entries before a log page, link's key)
         self.names: dict[int, dict[int, tuple[int, int]]] = {}  # file -> name -> directory, number of the entry
-        self.undo: dict[int, list[tuple[Any, Any]]] = {}  # journal transaction -> words and their old values
+        self.undo: dict[int, list[tuple[Any, Any]]] = {}  # journal transaction -> (8-byte field, old value)
         self.collected: dict[int, int] = {}  # thorough garbage collection -> bytes that it wrote
         self.done: dict[int, tuple[int, int, int, int]] = {}  # file -> life, entries in `base`, their size and its age
         self.sized: dict[int, list[Any]] = {}  # file -> entries whose size changed in place and may be lost
@@ -138,7 +138,7 @@ class RecoveryModel(Base):
 
 
 class Running:
-    """A file's state as the running system knows it."""
+    """A file's state in the running system, before a crash."""
 
     def __init__(self, chain: Sequence[int] = ()) -> None:
         self.size = 0
@@ -168,7 +168,7 @@ class Call:
         self.pending: list[int] = []  # pages of the file that the next write entry maps
         self.page = self.copied_to = 0  # of the last copy: its first page, its end in the file
         self.resized: list[Any] = []  # write entries with a new size
-        self.victims = [file for file in (self.replaced, self.file) if file >= 0]  # those that lose a name, in order
+        self.victims = [file for file in (self.replaced, self.file) if file >= 0]  # files that lose a name, in order
 
     def stores(self) -> Stores:
         """Return, for each event, the writes that the event represents."""
@@ -209,7 +209,7 @@ class Call:
         return next(f for f in (self.file, self.parent, self.replaced) if page in self._running(f).chain)
 
     def _inode_of(self, addr: int) -> int:
-        """Return the file whose inode contains this address, -1 if none does."""
+        """Return the file whose inode contains this address; -1 if no inode does."""
         for cpu, table in enumerate(self.a.tables):
             file = (addr - table) // INODE_BYTES * len(self.a.tables) + cpu
             if addr >= table and file <= self.a.count:
@@ -247,7 +247,7 @@ class Call:
 
     def _append(self, i: int, event: Event) -> list:
         if event.addr % PAGE >= LOG_BYTES:
-            return []  # counters of a log page: rebuilt by the recovery
+            return []  # the recovery rebuilds the counters of a log page
         if event.code == NTSTORE:
             return self._write_entry(event) if self.pending else self._copied_name(event)
         before = self.events[i - 1]

@@ -23,7 +23,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def locate(s, arena, ref, page):
-    """Return the device offset of file page `page`, which entry `ref` maps; set register ENTRY to the entry's device offset."""
+    """Return the device offset of `page`, which entry `ref` maps; set register ENTRY to the entry's device offset."""
     at = words_of(s, ref)
     s.reg[templates.ENTRY] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK + ((ref & 511) << 3)
     return ((arena[at + 1] >> 24) + page - (arena[at] >> 24)) * state.BLOCK
@@ -78,7 +78,7 @@ def invalidate_entry(s, arena, out, ref, page, count):
 
 @subroutine
 def reserve_pages(s, arena, row, first, stop):
-    """Extend the file's tables and the radix nodes to the pages [first, stop); return False if the arena must grow."""
+    """Extend the file's tables and radix nodes to cover pages [first, stop); return False if the arena must grow."""
     groups = (stop - 1 >> state.NODE_SHIFT) + 1
     added = groups - (first >> state.NODE_SHIFT)
     words = table.words_to_hold(arena, row + state.PAGES, stop) + table.words_to_hold(arena, row + state.NODES, groups)
@@ -94,7 +94,7 @@ def reserve_pages(s, arena, row, first, stop):
 
 @subroutine
 def ensure_node(s, arena, row, page):
-    """Allocate the radix node of `page` if it has none; return whether it had none."""
+    """Allocate the radix node of `page` if it is missing; return whether it was allocated."""
     at = arena[row + state.NODES] + (page >> state.NODE_SHIFT)
     if arena[at] != 0:
         return False
@@ -104,7 +104,7 @@ def ensure_node(s, arena, row, page):
 
 @subroutine
 def free_nodes(s, arena, row, first):
-    """Free the radix nodes after that of page `first`; free that node too if none of its pages before `first` is mapped."""
+    """Free the radix nodes after page `first`'s node; free its own node too if it maps no page before `first`."""
     group, stop = first >> state.NODE_SHIFT, (arena[row + state.PAGE_COUNT] + 63) >> state.NODE_SHIFT
     for page in range(group << state.NODE_SHIFT, min(first, arena[row + state.PAGE_COUNT])):
         if arena[arena[row + state.PAGES] + page] != 0:
@@ -125,7 +125,7 @@ def node_of(arena, row, page):
 
 @subroutine
 def assign_entry(s, arena, out, row, ref):
-    """Point the radix tree's slots at entry `ref`; free each run of pages that had an older entry from that entry.
+    """Point the radix tree's slots at entry `ref`; invalidate each run of pages in its older entry and free the blocks.
 
     FAST'16 frees page by page (inode.c: nova_assign_write_entry).
     """
@@ -155,7 +155,7 @@ def assign_entry(s, arena, out, row, ref):
 
 @subroutine
 def extent_run(s, arena, row, page, pages):
-    """Count the pages from `page` on (at most `pages`) of one in-place write, hole or read (nova_check_existing_entry)."""
+    """Return how many pages from `page` (at most `pages`) share a write entry or a hole (nova_check_existing_entry)."""
     ref = table.get(arena, row + state.PAGES, page)
     if ref == 0:
         count = 1
@@ -163,7 +163,7 @@ def extent_run(s, arena, row, page, pages):
             count += 1
         return count
     at = words_of(s, ref)
-    # Newer entries map some pages of a reassigned entry, so it is followed page by page.
+    # Newer entries map some pages of a reassigned entry, so NOVA handles the entry page by page.
     if arena[at + 1] & state.REASSIGNED:
         return 1
     return min(pages, (arena[at] & state.PAGES_MASK) - (page - (arena[at] >> 24)))
@@ -171,9 +171,9 @@ def extent_run(s, arena, row, page, pages):
 
 @subroutine
 def write_extent(s, arena, out, op, row, page):
-    """Write one extent of a write from `page` on, in place or to fresh blocks that are filled, copied to and logged.
+    """Write one extent of a write, starting at `page`: in place, or to fresh blocks with a new log entry.
 
-    Return the pages covered; `fresh` counts the new write entries.
+    Return the number of pages covered; `fresh` counts the new write entries.
     """
     end = op.offset + op.length
     count = ((end - 1) >> 12) - page + 1
@@ -185,7 +185,7 @@ def write_extent(s, arena, out, op, row, page):
         if ref != 0:
             copy_in(s, out, op, locate(s, arena, ref, page) + (low & 4095), low, min(end, (page + count) * state.BLOCK))
             emit_template(s, out, templates.FOUND)
-            # The extent keeps its write entry, which changes in place under the journal.
+            # An overwrite in place adds no write entry: the existing entry is updated under the journal.
             begin_transaction(s, out, s.reg[templates.ENTRY], templates.ENTRY_RECORDS)
             emit_template(s, out, templates.UPDATE)
             emit_template(s, out, templates.RELEASE)
@@ -212,7 +212,7 @@ def write_extent(s, arena, out, op, row, page):
 
 @subroutine
 def assign_fresh(s, arena, out, row):
-    """Put the last `fresh` entries of the log into the radix tree, oldest first; return False if the events lack room."""
+    """Insert the log's last `fresh` entries into the radix tree, oldest first; return False if the buffer is full."""
     # Walk back from the log's tail to the page with the oldest fresh entry; `older` entries precede that entry on its
     # page.
     index = arena[row + state.TAIL_PAGE]
@@ -243,7 +243,7 @@ def assign_fresh(s, arena, out, row):
 def write_file(s, arena, out, op, row):
     """Model write(): write the extents one by one, commit the log's tail once, then update the radix tree.
 
-    Return False if room runs out.
+    Return False if the event buffer or the arena is full.
     """
     s.reg[templates.INODE] = inode_of(s, op.file)
     if s.stage == state.READY:
@@ -267,7 +267,7 @@ def write_file(s, arena, out, op, row):
 def read_file(s, arena, out, op, row):
     """Model read(): copy once per write entry, or per page where the entry was reassigned; clear the buffer for a hole.
 
-    Return False if room runs out.
+    Return False if the event buffer is full.
     """
     if s.stage == state.READY:
         emit_template(s, out, templates.READ)

@@ -34,8 +34,8 @@ def move_entry(s, arena, row, at, fresh):
 def copy_live(s, arena, out, row, target):
     """Copy the live entries of the log page in register OLD_PAGE (arena offset) to the log's pages from `target` on.
 
-    The entries without data are copied first, together. The copies from one old page make one run on the page that
-    takes the last of them. Return the index of the page written last.
+    Copy the entries without data first, as one block. The events place all copies from one old page on the page that
+    receives the last copy. Return the index of the page written last.
     """
     old = s.reg[templates.OLD_PAGE]
     counts = arena[old + state.PAGE_COUNTS]
@@ -50,7 +50,7 @@ def copy_live(s, arena, out, row, target):
     for slot in range(state.LOG_BYTES >> s.entry_shift):
         at = old + state.PAGE_ENTRIES + 2 * slot
         pages = arena[at] & state.PAGES_MASK
-        # Every page of this entry has a newer entry: it is dead.
+        # The entry is dead: each of its file pages has a newer entry.
         if pages <= (arena[at + 1] & state.COUNT_MASK):
             continue
         if used + s.entry_bytes > state.LOG_BYTES:
@@ -87,7 +87,7 @@ def reverse(arena, low, high):
 
 @subroutine
 def drop_pages(s, arena, row, low, high):
-    """Free the blocks and the arena fields of the file's log pages [low, high)."""
+    """Free the device blocks and the arena space of the file's log pages [low, high)."""
     for i in range(low, high):
         page = arena[arena[row + state.LOG] + i]
         cpu_lists.release(s, arena, arena[page + state.PAGE_BLOCK], 1)
@@ -99,10 +99,10 @@ def drop_pages(s, arena, row, low, high):
 def collect(record, arena, out):
     """Run the thorough GC that an operation left in `need_collect` (row of the file).
 
-    `need_collect` stays set only if room is lacking.
+    `need_collect` stays set only if the event buffer or the arena must grow first; the caller then retries.
 
-    FAST'16 allocates ceil(valid * 40 / 4064) pages although a page holds 101 entries, not 101.6: hence the extra pages
-    in `most`.
+    FAST'16 allocates ceil(valid * 40 / 4064) pages, as if a page held 101.6 entries instead of 101. `most` therefore
+    includes extra pages.
     """
     s = record[0]
     row, old, count = s.need_collect, s.gc_tail, arena[s.need_collect + state.LOG_COUNT]
@@ -131,10 +131,10 @@ def collect(record, arena, out):
         s.reg[templates.OLD_PAGE] = page
         target = copy_live(s, arena, out, row, target)
     drop_pages(s, arena, row, 0, old)
-    # Fresh pages that the copies did not need.
+    # Free the fresh pages that the copies did not need.
     drop_pages(s, arena, row, target + 1, arena[row + state.LOG_COUNT])
-    # The old pages leave, and the fresh ones become the head: [old][rest of the log][fresh] -> [fresh][rest], by three
-    # reversals.
+    # Remove the old pages and move the fresh pages to the log's head: [old][rest][fresh] -> [fresh][rest]. Three
+    # reversals swap `rest` and `fresh` in place.
     at, rest, fresh = arena[row + state.LOG], count - old, target + 1 - count
     reverse(arena, at + old, at + old + rest + fresh)
     reverse(arena, at + old, at + old + fresh)

@@ -12,30 +12,30 @@ from scmsim.core.units import format_bytes
 from scmsim.fs.nova.templates import BLOCK
 
 INODE_BYTES = 128
-STRIPE, CHECKSUM = 512, 4  # bytes of a data stripe (NOVA_STRIPE_SIZE), of its checksum
-HEAD, TAIL = 64, 2  # reserved at the device's start and end (HEAD_RESERVED_BLOCKS, TAIL_RESERVED_BLOCKS)
+STRIPE, CHECKSUM = 512, 4  # bytes of a data stripe (NOVA_STRIPE_SIZE) and of its checksum
+HEAD, TAIL = 64, 2  # blocks reserved at the device's start and end (HEAD_RESERVED_BLOCKS, TAIL_RESERVED_BLOCKS)
 FAST16_HEAD = 3
-POINTERS, FAST16_POINTERS = 48, 1  # block with the CPUs' pairs of journal pointers, 64 bytes each
+POINTERS, FAST16_POINTERS = 48, 1  # block that holds each CPU's pair of journal pointers, 64 bytes per CPU
 
 
 class Layout(NamedTuple):
-    """Where a new device has its structures."""
+    """Block numbers of the structures on a newly formatted device."""
 
     lists: list[tuple[int, int]]  # free blocks [start, stop) of each CPU
-    list_blocks: int  # blocks of a CPU's part of the device
-    pointers: int
-    journal: int  # journal page of CPU 0; those of the other CPUs follow
+    list_blocks: int  # blocks per CPU: device blocks / CPUs
+    pointers: int  # block of the journal pointers
+    journal: int  # journal page of CPU 0; the journal pages of the other CPUs follow it
     tables: list[int]  # inode table of each CPU
     logs: int  # log page of the root directory; those of the directories from before the trace follow
 
 
 def lists_of(blocks: int, cpus: int) -> list[tuple[int, int]]:
-    """Return the blocks [start, stop) of each CPU's list, after the areas of data checksums and parity.
+    """Return the free blocks [start, stop) of each CPU's list, without the areas for data checksums and parity.
 
-    NOVA reserves these areas with or without the mount options that use them.  The replica of the parity has an address,
-    but no reserved blocks.
+    NOVA reserves these areas with or without the mount options that use them.  It computes an address for the
+    parity's replica but reserves no blocks there.
     """
-    stripes = BLOCK // STRIPE  # of a block; a stripe of parity serves the block
+    stripes = BLOCK // STRIPE  # stripes per block; each block has one parity stripe
     checksums = -(-(blocks * stripes * CHECKSUM // BLOCK) // cpus)
     parity = -(-blocks // ((stripes + 1) * cpus))
     share, lists = blocks // cpus, []
@@ -48,7 +48,7 @@ def lists_of(blocks: int, cpus: int) -> list[tuple[int, int]]:
 def layout(blocks: int, cpus: int, inodes: int, directories: int = 0, *, fast16: bool) -> Layout:
     """Return the layout of a device with inode tables for `inodes` inodes and `directories` directories besides the root.
 
-    Simplified: an inode table of more than 2 MiB is in one piece; NOVA allocates each further 2 MiB when it needs them.
+    Simplification: an inode table of more than 2 MiB is contiguous; NOVA allocates each further 2 MiB when it needs them.
     """
     lists = [(FAST16_HEAD, blocks)] if fast16 else lists_of(blocks, cpus)
     journal, tables, logs = lists[0][0], [], 0

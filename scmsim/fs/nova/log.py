@@ -17,13 +17,13 @@ EXTENT_EVENTS = 64  # events of one extent of a write, without an extension of t
 
 @subroutine
 def inode_of(s, number):
-    """Return the device address of the inode of file `number`; inodes go round the CPUs' tables (nova_new_nova_inode)."""
+    """Return the device address of file `number`'s inode; the CPUs' tables take turns (nova_new_nova_inode)."""
     return s.table_of[number % s.cpus] + number // s.cpus * state.INODE_BYTES
 
 
 @subroutine
 def words_of(s, ref):
-    """Return the arena offset of the two fields of write entry `ref`."""
+    """Return the arena offset of the first of write entry `ref`'s two fields."""
     return (ref >> 9) + state.PAGE_ENTRIES + 2 * ((ref & 511) << 3 >> s.entry_shift)
 
 
@@ -37,7 +37,7 @@ def used_bytes(s, arena, page):
 
 @subroutine
 def log_growth(arena, row, length):
-    """Return how many log pages appending entries of `length` bytes in total (less than a page) may add; mostly 0."""
+    """Return the most log pages added by appending entries of `length` bytes in total (less than a page); mostly 0."""
     count = arena[row + state.LOG_COUNT]
     if count == 0:
         return 1
@@ -48,7 +48,7 @@ def log_growth(arena, row, length):
 
 @subroutine
 def entry_fits(s, arena, out, row):
-    """Return whether buffer and arena can hold an extent's events and its write entry; if not, request the room."""
+    """Return whether an extent's events and write entry fit in the buffer and arena; if not, request more space."""
     pages = log_growth(arena, row, s.entry_bytes)
     if pages == 0:
         return reserve_events(s, out, EXTENT_EVENTS)
@@ -60,7 +60,7 @@ def entry_fits(s, arena, out, row):
 def add_pages(s, arena, out, row, count):
     """Append `count` fresh log pages to the file's log; initialise and write back the tail of each page.
 
-    The caller has made sure that the device has the blocks (see `operations.begin`).
+    The caller has checked that the device has enough free blocks (see `operations.admit`).
     """
     table.reserve(s, arena, row + state.LOG, arena[row + state.LOG_COUNT] + count)
     left = count
@@ -85,7 +85,7 @@ def add_pages(s, arena, out, row, count):
 def sweep_log(s, arena, out, row, tail):
     """Run fast GC: drop the pages before page `tail` that have no valid entry; return (valid, all) entries.
 
-    Loads of pages in neighbouring blocks make one event.
+    One event covers the loads of all pages in a run of adjacent blocks.
     """
     entries, valid, keep, first, length = 0, 0, 0, 0, 0
     for i in range(arena[row + state.LOG_COUNT]):
@@ -143,7 +143,8 @@ def extend_log(s, arena, out, row):
         s.gc_row = 0
     if entries == 0 or arena[row + file_row.STATUS] & (file_row.IS_DIR | state.HOLDS_NAMES):
         return  # a directory's dentries are not tracked one by one, so the model never compacts its log
-    # Pages that the live entries would fill: 5.1 takes their share of the counters, FAST'16 their bytes.
+    # Estimate the pages that the live entries fill: the 5.1 lineage scales the page count by the share of valid entries,
+    # FAST'16 divides the bytes of the valid entries by a page's bytes.
     blocks = (valid * checked + entries - 1) // entries
     if not s.counters:
         blocks = (valid * s.entry_bytes + state.LOG_BYTES - 1) // state.LOG_BYTES
@@ -178,8 +179,8 @@ def open_log(s, arena, row):
 def append_entry(s, arena, out, row, length):
     """Reserve `length` bytes at the tail of the log, set registers ENTRY and PAGE, and return the entry's ref.
 
-    The entry is counted but not filled in. Register INODE holds the inode. The caller has made sure of room with
-    `log_growth`.
+    The entry is counted but not filled in. Register INODE must hold the inode's address. The caller must have reserved
+    space for the pages that `log_growth` returns.
     """
     if arena[row + state.LOG_BLOCK] != 0:
         open_log(s, arena, row)
@@ -220,7 +221,7 @@ def begins_collection(s):
 
 @subroutine
 def append_record(s, record, arena, out, row):
-    """Append an entry that maps no data and return its ref; `record` = (template, bytes of the entry, of its fields)."""
+    """Append an entry that maps no data and return its ref; `record` = (template, entry bytes, bytes of its fields)."""
     template, length, fields = record
     s.reg[templates.INODE] = inode_of(s, (row - s.files) // state.FILE_WORDS)
     s.uncommitted = 0
@@ -236,9 +237,9 @@ def append_record(s, record, arena, out, row):
 def begin_transaction(s, out, source, records):
     """Save `records` 8-byte values from device address `source` on in the journal.
 
-    The journal's page is a ring. RELEASE ends the transaction.
+    The journal's page is a ring buffer. Template RELEASE ends the transaction.
     """
-    # Records that do not fit before the end of the journal's page go to its start.
+    # Records that do not fit before the end of the journal's page wrap to its start.
     page = s.reg[templates.JOURNAL_PAGE]
     first = min(records, (page + state.BLOCK - s.reg[templates.JOURNAL]) // templates.RECORD_BYTES)
     rest = records - first

@@ -45,7 +45,7 @@ def inode_of(s, row):
 
 @subroutine
 def drop_name(s, arena, out, row, ref):
-    """Invalidate the dentry `ref` of the file at `row` in place; for an unknown one (0) use the journal page's address."""
+    """Invalidate dentry `ref` of the file at `row` in place; if `ref` is 0 (unknown), use the journal page's address."""
     s.reg[templates.OLD], s.reg[templates.OLD_PAGE] = s.reg[templates.JOURNAL_PAGE], s.reg[templates.JOURNAL_PAGE]
     if ref != 0:
         s.reg[templates.OLD_PAGE] = arena[(ref >> 9) + state.PAGE_BLOCK] * state.BLOCK
@@ -75,9 +75,9 @@ def change_links(s, arena, out, row, by):
 
 @subroutine
 def free_pages(s, arena, out, row, first, invalidate):
-    """Unmap and free the file's pages from `resume_at` (initially `first`) on; return False if room runs out.
+    """Unmap and free the file's pages from `resume_at` (initially `first`) on; return False if the buffer is full.
 
-    With `invalidate` mark their entries in the log; without it no events need room.
+    If `invalidate` is set, also invalidate the pages' log entries, which emits events.
     """
     while s.resume_at < arena[row + state.PAGE_COUNT]:
         if invalidate and not reserve_events(s, out, 16):
@@ -146,7 +146,7 @@ def evict(s, arena, out, row):
 
 @subroutine
 def fill_holes(s, arena, out, row, stop, zero, grows):
-    """Map every hole of the pages from `resume_at` to `stop` to fresh blocks; return False if room runs out.
+    """Map every hole of the pages from `resume_at` to `stop` to fresh blocks; return False if buffer or arena is full.
 
     With `zero` the blocks are zeroed and the entries committed (fallocate); without it the events are discarded. With
     `grows` the entries of pages that have blocks get the file's new size in place. The table of pages has room.
@@ -191,7 +191,7 @@ def fill_holes(s, arena, out, row, stop, zero, grows):
 
 @subroutine
 def adopt(s, arena, out, row):
-    """Create a file that existed before the trace, without events; return False if room runs out."""
+    """Create a file that existed before the trace, without events; return False if the buffer or the arena is full."""
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
     pages = (length + state.BLOCK - 1) >> 12
     if s.stage == state.NEW:
@@ -210,7 +210,7 @@ def adopt(s, arena, out, row):
 def truncate(s, arena, out, row, new_size):
     """Model truncate: commit a setattr entry, zero the cut tail of the last block, and free the pages after it.
 
-    Return False if room runs out.
+    Return False if the event buffer is full.
     """
     first = (new_size + state.BLOCK - 1) >> 12
     if s.stage == state.READY:
@@ -283,9 +283,10 @@ def rename(s, arena, out, row, parent, replaced):
 
 @subroutine
 def create(s, arena, out, op, row, parent):
-    """Model create and mkdir: write the name, the inode and a directory's "." and ".."; commit the tail and the valid bit.
+    """Model create and mkdir: write the name, the inode and a directory's "." and ".."; commit.
 
-    The tail is the parent's. A directory that had names before the trace created it has a log already.
+    The commit sets the tail of the parent's log and the valid bit of the new inode. A directory to which the trace
+    added names before creating it already has a log.
     """
     arena[row + file_row.STATUS] |= file_row.EXISTS
     arena[row + file_row.LINKS] = 1
@@ -308,7 +309,7 @@ def create(s, arena, out, op, row, parent):
 
 @subroutine
 def unlink(s, arena, out, op, row, parent):
-    """Model unlink and rmdir: drop the name, and with the last name the file."""
+    """Model unlink and rmdir: drop the name; remove the file with its last name."""
     drop_name(s, arena, out, row, arena[row + state.DENTRY])
     change_links(s, arena, out, row, -1)
     removed = 0 + (arena[row + file_row.LINKS] <= 0 or op.op == records.RMDIR)

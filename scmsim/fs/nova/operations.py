@@ -1,6 +1,6 @@
 """Run NOVA's operations one by one, for nova-cow, nova-inplace and nova-fast16.
 
-An operation begins only if the device surely has the blocks for it. A long one (write, read, truncate, fallocate,
+An operation begins only if the device has enough blocks for its worst case. A long one (write, read, truncate, fallocate,
 building a file from before the trace) stops between two of its extents when the buffer or the arena is full, and
 resumes in the next call at the state's `stage` and `resume_at`.
 """
@@ -19,7 +19,7 @@ from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
 NAME_EVENTS = 192  # events of a namespace operation or the start of a truncate, without extensions of logs
-OWN_BYTES, DENTRY_BYTES = 3 * 56, 312  # most bytes appended to a file's own log, to a directory's
+OWN_BYTES, DENTRY_BYTES = 3 * 56, 312  # most bytes appended to a file's own log and to a directory's log
 SPARE = 2000  # log pages that the extensions of three logs may add, and a dead zone (`cpu_lists.DEAD_ZONE`)
 
 
@@ -76,7 +76,7 @@ def has_enough_blocks(s, arena, op, places, pages, adopted):
 
 @subroutine
 def run_on(s, thread):
-    """Continue with the free list and the journal of the thread's CPU."""
+    """Switch to the free list and the journal of the CPU on which `thread` runs."""
     cpu = thread % s.cpus
     if cpu == s.cpu:
         return
@@ -118,7 +118,7 @@ def admit(s, arena, out, op, places):
 
 @subroutine
 def reserve_first_piece(s, arena, out, op, places):
-    """Return whether the first piece of the operation surely fits; grow the table of pages of a write or fallocate."""
+    """Return whether the operation's first piece fits in any case; grow the page table of a write or fallocate."""
     code = op.op
     row, parent, other = places
     if code == records.WRITE or (code == records.FALLOCATE and not op.flag & records.PUNCH_HOLE):
@@ -137,7 +137,7 @@ def reserve_first_piece(s, arena, out, op, places):
 
 @subroutine
 def fallocate(s, arena, out, op, row):
-    """Model fallocate: give holes zeroed blocks; return False if room runs out."""
+    """Model fallocate: fill holes with zeroed blocks; return False if the event buffer or the arena is full."""
     if s.stage == state.READY:
         s.reg[templates.INODE] = inode_of(s, op.file)
         emit_template(s, out, templates.WRITE)
@@ -159,7 +159,7 @@ def read_directory(s, arena, out, row):
 
 @subroutine
 def perform(s, arena, out, op):
-    """Run or resume an operation and return its outcome."""
+    """Run or resume an operation; return DONE, FULL or NO_ROOM."""
     row, parent = s.files + op.file * state.FILE_WORDS, calls.parent_of(s, op)
     if op.op == records.RENAME and arena[row + state.DIRECTORY] != 0:
         parent = 0 + arena[row + state.DIRECTORY]
@@ -187,7 +187,7 @@ def perform(s, arena, out, op):
 
 @subroutine
 def end(s, out):
-    """Finish the operation, and request the collection of a log that is due for thorough GC."""
+    """Finish the operation and request thorough GC for the log that is due for it, if any."""
     s.need_collect = s.gc_row
     s.gc_row = 0
     s.stage = state.NEW

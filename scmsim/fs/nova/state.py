@@ -19,7 +19,7 @@ from scmsim.fs.nova.layout import INODE_BYTES, layout
 from scmsim.fs.nova.name_templates import name_templates
 from scmsim.fs.nova.templates import BLOCK, LOG_BYTES, SITES
 
-# A file's row after the fields of `file_row`, one word each unless said otherwise:
+# Fields of a file's row after those of `file_row`; each is 8 bytes long unless its comment gives another length:
 PAGES = file_row.OWN  # table (2 words): page -> `ref` of its write entry
 LOG = PAGES + 2  # table (2 words): index -> arena offset of a log page
 LOG_COUNT = LOG + 2  # number of log pages
@@ -70,7 +70,7 @@ STATE = np.dtype(
             ("entry_bytes", "i8"),
             ("slots", "i8"),  # write entries per log page
             ("entry_shift", "i8"),
-            ("setattr_bytes", "i8"),  # lengths of the log entries without data
+            ("setattr_bytes", "i8"),  # bytes of each kind of log entry without data
             ("link_bytes", "i8"),
             ("dot_bytes", "i8"),
             ("setattr_fields", "i8"),  # bytes of the fields of each log entry without data; a dentry's without its name
@@ -86,10 +86,10 @@ STATE = np.dtype(
             ("gc_row", "i8"),  # file whose log is due for thorough GC after the operation, 0 = none
             ("page_order", "i8"),  # arena order of a log page
             ("dentry_header", "i8"),
-            ("device_blocks", "i8"),  # with the reserved ones
+            ("device_blocks", "i8"),  # including reserved blocks
             ("table_of", "i8", (cpu_lists.MOST_CPUS,)),  # device offset of each CPU's inode table
-            ("journal_at", "i8"),  # device offset of the first CPU's journal page, of its pair of journal pointers
-            ("pointers_at", "i8"),
+            ("journal_at", "i8"),  # device offset of the first CPU's journal page
+            ("pointers_at", "i8"),  # device offset of the first CPU's pair of journal pointers
             ("tails", "i8", (cpu_lists.MOST_CPUS,)),  # next position of each other CPU's journal
             ("gc_tail", "i8"),  # log pages before this one are due for thorough GC
             ("gc_blocks", "i8"),  # fresh pages that the thorough GC allocates
@@ -106,11 +106,11 @@ STATE = np.dtype(
 
 STATISTICS = ("closes", "scanned_entries", "scanned_pages", "copied_entries", "thorough_gcs")  # see pipeline/periods.py
 SMALLEST, LARGEST = 4 << 20, 1 << 50
-LARGEST_OF_CPUS = 16 << 40  # with several CPUs: a bit per block is in memory
-HEAP = 1 << 40  # KERNEL addresses: the slabs of radix nodes
+LARGEST_OF_CPUS = 16 << 40  # limit with several CPUs: the model keeps one bit per block in memory
+HEAP = 1 << 40  # KERNEL address at which the slabs of radix nodes start
 # A radix node, and a slab of 28 of them (Linux 5.13: struct xa_node; /proc/slabinfo has "radix_tree_node ... 576 28 4").
 NODE_BYTES, NODE_SLAB = 576, 16 << 10
-NODE_SHIFT = 6  # log2 of the pages of a node
+NODE_SHIFT = 6  # log2 of the pages that a node covers
 
 
 def start(

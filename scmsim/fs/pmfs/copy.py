@@ -1,4 +1,4 @@
-"""Locate PMFS's bytes and set up single copies: device offsets, look-ups in the block tree, a copy in, a range cleared.
+"""Find device offsets in PMFS's block tree, and set the registers of single look-ups, copies and clears.
 
 Source: PMFS fs/pmfs/xip.c (__pmfs_xip_file_write, pmfs_clear_edge_blk), inode.c (pmfs_find_data_block).
 """
@@ -9,7 +9,7 @@ from scmsim.fs.pmfs import state, templates
 from scmsim.fs.pmfs.tree import node
 from scmsim.jit import subroutine
 
-PAGE_BY_PAGE = True  # a write is one copy a page; False: one copy a run of blocks (WineFS)
+PAGE_BY_PAGE = True  # a write makes one copy per page; False: one copy per run of blocks (WineFS)
 
 
 @subroutine
@@ -20,7 +20,7 @@ def inode_at(s, row):
 
 @subroutine
 def looked_up(s, page, pages):
-    """Return how many look-ups `pages` pages from `page` on take: one per 2**`lookup` pages."""
+    """Return how many look-ups find `pages` pages from `page` on: one look-up per 2**`lookup` pages."""
     return ((page + pages - 1) >> s.lookup) - (page >> s.lookup) + 1
 
 
@@ -47,7 +47,7 @@ def device(s, arena, row, at):
 
 @subroutine
 def stretch(s, arena, row, at, end):
-    """Return the end of the run from byte `at` on that is contiguous on the device (or a hole).
+    """Return the end of the run of bytes from `at` that is contiguous on the device, or that is one hole.
 
     The run has at most `chunk` pages and ends at `end` at the latest.
     """
@@ -65,8 +65,8 @@ def stretch(s, arena, row, at, end):
 def set_copy(s, op, target, low, high):
     """Set the registers to copy bytes [low, high) of the file from the caller's buffer to the device offset `target`.
 
-    The last line is not written back if the last copy ends at the offset in a line at which it begins: as in PMFS's code
-    (pmfs_flush_edge_cachelines; Chipmunk's PMFS_BUG4 and WINEFS_BUG3).
+    As in PMFS's code, the last cache line is not written back if the last copy's start and end have the same offset in a
+    line (pmfs_flush_edge_cachelines; Chipmunk's PMFS_BUG4 and WINEFS_BUG3).
     """
     last = max(low, (high - 1) & ~4095) if PAGE_BY_PAGE else low
     s.reg[templates.TO], s.reg[templates.BYTES], s.reg[templates.LINES] = target, high - low, (high - low + 63) >> 6

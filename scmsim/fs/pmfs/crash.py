@@ -3,9 +3,9 @@
 Units: bytes, device pages of 4096 bytes, data blocks of the model.
 Source: PMFS fs/pmfs/{journal,inode,xip,namei}.c (recovery of the journal, of the truncate list); data_path = cow: VSM paper.
 
-The recovery restores the values that an open transaction has saved, finishes the truncate list, and takes the blocks
-that no tree reaches as free. A truncate does not clear the pointers that it frees (the model has no stores for that): a
-pointer is valid if it is younger than each cut below it.
+The recovery restores the values that an open transaction has saved, finishes the truncate list, and frees the blocks
+that no tree references. A truncate does not clear the pointers that it frees (the model has no stores for that): a
+pointer is valid if it is not older than any truncate that cut its block off.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from scmsim.fs.recovery.observe import Event
 SUMMARY = "PMFS: an undo journal for metadata; data in place, or copy-on-write within the transaction"
 MODELS = ("pmfs-4k", "pmfs-2m", "pmfs-1g")
 
-# Largest data block, in pages, of which all pages are compared; of a larger one only the pages that the file ever reached.
+# Data blocks of up to this many pages are compared in full; in larger ones only the pages that the file ever reached.
 FOLLOWED = 512
 
 ATOMIC = Guarantee("names, size and pointers are atomic; an overwrite too; durable when fsync returns", True, False)
@@ -48,7 +48,7 @@ UNALIGNED = Known(
 
 
 class RecoveryModel(Base):
-    """Recovery of words by name; the journal's entries hold their old values."""
+    """Recovery model of PMFS: named 8-byte fields; the journal's entries hold their old values."""
 
     flaws: tuple[Known, ...] = (UNALIGNED,)
     shift = {"pmfs-4k": 12, "pmfs-2m": 21, "pmfs-1g": 30}
@@ -58,8 +58,8 @@ class RecoveryModel(Base):
         self.block_shift = self.shift[self.fs]
         self.guarantee = ATOMIC if self.params.get("data_path") == "cow" else TORN
         self.inode_table = -(-(JOURNAL_AT + self.params["journal"]) // (2 << 20)) * (2 << 20)
-        self.saved: dict[int, list[list[tuple[Any, Any]]]] = {}  # transaction -> entries: words and their old values
-        self.names: dict[int, list[Any]] = {}  # file -> words that may name it
+        self.saved: dict[int, list[list[tuple[Any, Any]]]] = {}  # transaction -> entries: (field, old value)
+        self.names: dict[int, list[Any]] = {}  # file -> directory fields that may hold its name
         self.slots: dict[int, set[int]] = {}  # file -> data blocks that ever had a pointer
         self.known: dict[int, dict[int, int]] = {}  # file -> data block -> device page in the running system
         self.size: dict[int, int] = {}
@@ -77,7 +77,7 @@ class RecoveryModel(Base):
         return self.call(self, op, version, events).stores()
 
     def recover(self, image: Image, file: int) -> Found:
-        """Return the file as the recovery finds it; raise Unrecoverable."""
+        """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
         image = self._rolled_back(image)
         names = frozenset(
             version
@@ -141,13 +141,13 @@ class RecoveryModel(Base):
             if image.marked(("committed", number)) >= ENTRY:
                 continue
             for k, entry in reversed(list(enumerate(self.saved[number]))):
-                if image.marked(("saved", number, k)) >= ENTRY:  # an entry in part has no valid generation
+                if image.marked(("saved", number, k)) >= ENTRY:  # an incomplete entry has no valid generation id
                     for word, old in entry:
                         rolled.words[word] = old
         return rolled
 
     def settle(self, image: Image, file: int) -> Found:
-        """Take what has certainly arrived as the new base of a file."""
+        """Set the base of a file to the state that recovery finds in the stores that are certainly durable."""
         found = super().settle(image, file)
         image = self._rolled_back(image)
         if not found.names:
@@ -160,7 +160,7 @@ class RecoveryModel(Base):
         return found
 
     def at_rest(self, file: int, block: int) -> bool:
-        """Return whether a data block is at the place that the running system uses."""
+        """Return whether a data block's pages in `base` are at the device pages that the running system uses."""
         first, base, at = self.known.get(file, {}).get(block), self.base[file], block << self.block_shift - 12
         return all(
             base.get(at + i) == (None if first is None else first + i) for i in range(self.followed(file, block))

@@ -1,6 +1,6 @@
 """Model PMFS's data path: writes inside one block go in place, others through a transaction; reads go page by page.
 
-With data_path = "cow" a write over existing bytes takes fresh blocks, copies the bytes that it does not cover, swaps
+With data_path = "cow" a write over existing bytes allocates fresh blocks, copies the bytes that it does not cover, swaps
 the pointers in the transaction and frees the old blocks (the VSM paper, section IV.A: its authors added this to PMFS,
 whose code does not have it).
 Source: PMFS fs/pmfs/xip.c (pmfs_xip_file_write, pmfs_file_write_fast, __pmfs_xip_file_write, pmfs_clear_edge_blk).
@@ -19,12 +19,12 @@ COPY_EVENTS = 24  # most events of the copy of one run of blocks
 
 @subroutine
 def open_fast(s, arena, out, op, row):
-    """Prepare a write inside one existing block; PMFS does nothing."""
+    """Prepare a write within one existing block; PMFS does nothing."""
 
 
 @subroutine
 def fast(s, arena, out, op, row):
-    """Write inside one existing block (pmfs_file_write_fast)."""
+    """Write in place within one existing block, without a transaction (pmfs_file_write_fast)."""
     end = op.offset + op.length
     open_fast(s, arena, out, op, row)
     set_copy(s, op, device(s, arena, row, op.offset), op.offset, end)
@@ -56,7 +56,7 @@ def edges(s, arena, out, op, row):
     """Fill both ends of a write that begins or ends inside a new or replaced block."""
     mask, end = (1 << s.shift) - 1, op.offset + op.length
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
-    # The original clears no end after a write inside one block.
+    # The original PMFS does not clear the end of the block after a write within one block.
     inside = s.whole_edge and not s.replacing and first == last
     if op.offset & mask and s.edges & 1:
         edge(s, arena, out, row, first, 0, op.offset & mask)
@@ -79,7 +79,7 @@ def replaces(s, arena, op, row):
 
 @subroutine
 def open_write(s, arena, out, op, row):
-    """Open the transaction of a write, up to its first block."""
+    """Open a write's transaction: log the inode, find new edge blocks and raise the tree, before blocks are allocated."""
     end, mask = op.offset + op.length, (1 << s.shift) - 1
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     begin(s, out)
@@ -100,7 +100,7 @@ def open_write(s, arena, out, op, row):
 
 @subroutine
 def lengthen(s, arena, out, row, end):
-    """Store the file's size if the file grows to `end`."""
+    """Store the file's new size `end` if it exceeds the current size."""
     if end > arena[row + file_row.SIZE]:
         arena[row + file_row.SIZE] = end
         emit_template(s, out, templates.RESIZED)
@@ -108,7 +108,7 @@ def lengthen(s, arena, out, row, end):
 
 @subroutine
 def allocate(s, arena, out, row, last):
-    """Allocate a write's data blocks from `resume_at` to `last`; return False if room runs out."""
+    """Allocate a write's data blocks from `resume_at` to `last`; return False if the event buffer is full."""
     while s.resume_at <= last:
         if not reserve_events(s, out, FILL_EVENTS):
             return False
@@ -118,7 +118,7 @@ def allocate(s, arena, out, row, last):
 
 @subroutine
 def copy_runs(s, arena, out, op, row, template):
-    """Copy from `resume_at` to the end of the write, one run of blocks at a time; return False if room runs out."""
+    """Copy from `resume_at` to the end of the write, one run of blocks at a time; return False if the event buffer is full."""
     end = op.offset + op.length
     while s.resume_at < end:
         if not reserve_events(s, out, COPY_EVENTS):
@@ -162,7 +162,7 @@ def close_write(s, arena, out, op, row):
 
 @subroutine
 def write_file(s, arena, out, op, row):
-    """Model write(); return False if room runs out."""
+    """Model write(); return False if the event buffer is full."""
     first, last = op.offset >> s.shift, (op.offset + op.length - 1) >> s.shift
     if s.stage == state.READY:
         set_find(s, arena, row, op.offset >> 12, 1)
@@ -186,7 +186,7 @@ def write_file(s, arena, out, op, row):
 
 @subroutine
 def read_file(s, arena, out, op, row):
-    """Model read(), which clears the buffer for a hole; return False if room runs out."""
+    """Model read(), which clears the buffer for a hole; return False if the event buffer is full."""
     if s.stage == state.READY:
         emit_template(s, out, templates.READ)
         s.stage, s.resume_at = state.COPYING, op.offset

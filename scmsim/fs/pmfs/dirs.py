@@ -1,6 +1,6 @@
 """Model PMFS's directories: 4 KiB blocks of records that are searched one by one from the first.
 
-A new name takes the first gap that is large enough; a removed record's bytes go to the record before it.
+A new name goes into the first gap that is large enough; a removed record's bytes are added to the record before it.
 Source: PMFS fs/pmfs/{dir,namei}.c (pmfs_find_entry, pmfs_add_entry, pmfs_add_dirent_to_buf, pmfs_remove_entry).
 """
 
@@ -15,8 +15,8 @@ from scmsim.jit import subroutine
 
 HEADER, LOADED = 12, 12  # bytes of a record's header; bytes loaded to inspect a record
 BYTES, NEEDS, OWNER = (1 << 16) - 1, 16, 32
-FILL_EVENTS = 40  # events of a directory's new block
-KILLS = 0  # 1: a removed record stays in place, free and uncounted; 0: only a block's first, others merge
+FILL_EVENTS = 40  # most events of adding a block to a directory
+KILLS = 0  # 1: a removed record stays in place, marked free; 0: it merges into the record before it, if any
 
 
 @subroutine
@@ -34,9 +34,9 @@ def words_for_name(arena, directory):
 
 @subroutine
 def add_block(s, arena, out, directory):
-    """Add a block with a single free record to a directory and return its place in the arena.
+    """Add a block with a single free record to a directory and return the block's arena offset.
 
-    The events are those of the tree.
+    Only the tree's changes emit events.
     """
     count, inode = arena[directory + state.DIRCOUNT], s.reg[templates.INODE]
     replacing, resume_at = s.replacing, s.resume_at
@@ -104,7 +104,7 @@ def find(arena, place, row_number):
 def find_place(arena, directory, hint, row_number):
     """Return (index of the directory's block, index of the record in it) of a file's name, or (-1, -1).
 
-    `hint`: the arena place of the name's block, or 0.
+    `hint`: the arena offset of the name's block; 0 if unknown.
     """
     for j in range(arena[directory + state.DIRCOUNT] - 1, -1, -1):
         place = table.get(arena, directory + state.DIRBLOCKS, j)
@@ -126,7 +126,7 @@ def offset_of(arena, place, k):
 
 @subroutine
 def first_gap(arena, place, needs):
-    """Return the first record of a block with room for `needs` bytes; if there is none, make the bound exact and return -1."""
+    """Return the first record with a gap of `needs` bytes; if there is none, set DIR_GAP exactly and return -1."""
     largest = 0
     for k in range(arena[place + state.DIR_RECORDS]):
         word = arena[place + state.DIR_FIRST + k]
@@ -159,7 +159,7 @@ def put_record(s, arena, place, k, needs, row_number):
 
 @subroutine
 def find_gap(s, arena, directory, needs):
-    """Return (block, record in it) of the first gap with room for a name of `needs` bytes; record -1: there is none."""
+    """Return (block, record in the block) of the first gap of `needs` bytes; the record is -1 if there is none."""
     count, j, k = arena[directory + state.DIRCOUNT], 0, -1
     while j < count:
         place = table.get(arena, directory + state.DIRBLOCKS, j)
@@ -230,7 +230,7 @@ def take_out(s, arena, out, directory, j, k):
 
 @subroutine
 def remove_name(s, arena, out, directory, hint, row_number):
-    """Remove a name from its directory, within a transaction (pmfs_remove_entry); `hint`: place of its block, or 0."""
+    """Remove a name from its directory, within a transaction (pmfs_remove_entry); `hint`: see `find_place`."""
     j, k = find_place(arena, directory, hint, row_number)
     s.reg[templates.DIR] = inode_at(s, directory)
     if j >= 0:
@@ -242,7 +242,7 @@ def remove_name(s, arena, out, directory, hint, row_number):
 
 @subroutine
 def drop_blocks(s, arena, row):
-    """Free the records of a removed directory in the arena."""
+    """Free the arena space of a removed directory's blocks."""
     for j in range(arena[row + state.DIRCOUNT]):
         give(s, arena, table.get(arena, row + state.DIRBLOCKS, j), state.DIR_ORDER)
     table.drop(s, arena, row + state.DIRBLOCKS)

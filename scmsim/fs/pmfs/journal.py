@@ -1,4 +1,4 @@
-"""Model PMFS's undo journal: one log of 64-byte entries, each written back and fenced before the bytes it saves may change.
+"""Model PMFS's undo journal: a log of 64-byte entries, each made durable before the bytes that it saves may change.
 
 Source: PMFS fs/pmfs/journal.c (pmfs_new_transaction, pmfs_add_logentry, pmfs_commit_transaction, the log cleaner).
 """

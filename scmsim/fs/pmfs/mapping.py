@@ -1,7 +1,7 @@
-"""Map PMFS's files: entries of 4 KiB with small data blocks, else of 2 MiB.
+"""Map PMFS's files: page-table entries of 4 KiB if data blocks are 4 KiB, else of 2 MiB.
 
-Source: PMFS fs/pmfs/xip.c and its port to DAX kernels, whose faults are those of fs/dax.c. Simplified: data blocks of 1
-GiB get entries of 2 MiB, not of 1 GiB.
+Source: PMFS fs/pmfs/xip.c and its port to DAX kernels, which handles faults in fs/dax.c. Simplification: data blocks of
+1 GiB get entries of 2 MiB, not of 1 GiB.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def place(s, arena, f, page):
-    """Return the device offset of a page, taken from its data block; 0 for a hole."""
+    """Return the device offset of file page `page`; 0 for a hole."""
     block = table.get(arena, f + state.BLOCKS, page << 12 >> s.shift)
     return (block << 12) + (page << 12 & (1 << s.shift) - 1) if block else 0
 
@@ -24,7 +24,7 @@ def place(s, arena, f, page):
 def mapped_as(model: Any, files: int, large: bool, blocks: bool) -> Any:
     """Return the mapped files of a model of PMFS or WineFS.
 
-    `large`: entries of 2 MiB are possible, by chance or because `blocks`: the data blocks are as large.
+    `large`: entries of 2 MiB are possible. `blocks`: the data blocks have at least 2 MiB.
     """
     own = {"place": place, "MAY_BE_LARGE": large, "WHOLE_BLOCKS": blocks}
     name = f"pmfs_mapped_{'large' if large else 'small'}{'_blocks' if blocks else ''}"

@@ -16,7 +16,7 @@ from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, free_leaf, grow, lower, reserve, words_for
 from scmsim.jit import subroutine
 
-INODE_FIELDS = 80  # bytes of an inode that a create logs
+INODE_FIELDS = 80  # bytes of a new inode that create logs
 
 
 @subroutine
@@ -26,12 +26,12 @@ def on_growth(s, arena, out, row, new_size):
 
 @subroutine
 def adopted(s, arena, row):
-    """Handle a file from before the trace that has got its blocks; PMFS does nothing."""
+    """Handle a file that existed before the trace, after its blocks were allocated; PMFS does nothing."""
 
 
 @subroutine
 def ready_directory(s, arena, out, directory):
-    """Give a directory from before the trace its first block, without events."""
+    """Create the first block of a directory that existed before the trace, without events."""
     if arena[directory + state.DIRCOUNT] == 0:
         emitted, journal = s.emitted, s.reg[templates.JOURNAL]
         dirs.dots(s, arena, out, directory)
@@ -65,7 +65,7 @@ def create(s, arena, out, op, row, parent):
     """Model create and mkdir."""
     ready_directory(s, arena, out, parent)
     is_dir = op.op == records.MKDIR
-    holds_names = arena[row + state.DIRCOUNT] > 0  # a directory from before the trace: its blocks stay a directory's
+    holds_names = arena[row + state.DIRCOUNT] > 0  # it has directory blocks from before: still a directory
     arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * (is_dir or holds_names)
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
     emit_template(s, out, templates.MKDIR if is_dir else templates.CREATE)
@@ -85,7 +85,7 @@ def create(s, arena, out, op, row, parent):
 
 @subroutine
 def lose_link(s, arena, out, row):
-    """Remove one name from the link count; with the last one put the inode on the truncate list."""
+    """Decrement the link count; at 0 put the inode on the truncate list, so that a recovery frees the file."""
     arena[row + file_row.LINKS] -= 1
     emit_template(s, out, templates.LINKS)
     if arena[row + file_row.LINKS] <= 0:
@@ -191,7 +191,7 @@ def link(s, arena, out, op, row, parent):
 
 @subroutine
 def free_from(s, arena, out, row, first):
-    """Free the data blocks from `resume_at` (initially `first`) on, then the nodes above them; return False if room runs out."""
+    """Free data blocks from `resume_at` (initially `first`) on, then their nodes; return False if the buffer is full."""
     while s.resume_at < arena[row + state.BLOCK_COUNT]:
         if not can_free(s, arena) or not reserve_events(s, out, 8):
             return False
@@ -202,7 +202,7 @@ def free_from(s, arena, out, row, first):
 
 @subroutine
 def evict(s, arena, out, row):
-    """Free a file without links (pmfs_evict_inode); return False if room runs out."""
+    """Free a file without links (pmfs_evict_inode); return False if the event buffer is full."""
     if not free_from(s, arena, out, row, 0) or not reserve_events(s, out, FILL_EVENTS):
         return False
     s.reg[templates.INODE] = inode_at(s, row)
@@ -223,7 +223,7 @@ def evict(s, arena, out, row):
 
 @subroutine
 def truncate(s, arena, out, row, new_size):
-    """Model truncate, which puts the inode on the truncate list meanwhile; return False if room runs out."""
+    """Model truncate; the inode is on the truncate list meanwhile. Return False if the event buffer is full."""
     old_size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
     first = (new_size + mask) >> s.shift
     if s.stage == state.READY:
@@ -253,7 +253,7 @@ def truncate(s, arena, out, row, new_size):
 
 @subroutine
 def fallocate(s, arena, out, op, row):
-    """Model fallocate: give every hole a zeroed block, in one transaction; return False if room runs out."""
+    """Model fallocate: fill holes with zeroed blocks in one transaction; return False if the event buffer is full."""
     last = (op.offset + op.length - 1) >> s.shift
     if s.stage == state.READY:
         emit_template(s, out, templates.OTHER)
@@ -279,7 +279,7 @@ def fallocate(s, arena, out, op, row):
 
 @subroutine
 def adopt(s, arena, out, row, parent):
-    """Create a file that existed before the trace, without events; return False if room runs out."""
+    """Create a file that existed before the trace, without events; return False if the buffer or the arena is full."""
     length = 0 if arena[row + file_row.STATUS] & file_row.IS_DIR else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
     blocks = (length + (1 << s.shift) - 1) >> s.shift
     emitted, journal = s.emitted, s.reg[templates.JOURNAL]

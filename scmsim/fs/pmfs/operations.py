@@ -1,6 +1,6 @@
 """Run PMFS's operations one by one, for pmfs-4k, pmfs-2m and pmfs-1g; other families bind their own subroutines to them.
 
-An operation begins only if the device surely has the blocks for it. A long one stops between two of its tree leaves or
+An operation begins only if the device has enough blocks for its worst case. A long one stops between two of its tree leaves or
 copies when the buffer is full, and resumes in the next call at the state's `stage` and `resume_at`.
 """
 
@@ -22,13 +22,13 @@ from scmsim.jit.binding import bind
 ADOPTS_FIRST = 0  # 1: allocate the blocks of a file from before the trace before counting the operation's own
 WRITE_EVENTS = FILL_EVENTS  # events that must fit before a write or fallocate may begin
 NAME_EVENTS = 256  # events of a namespace operation, without the scans of directory blocks
-NODES = 8  # blocks that a small tree, or one more block of a directory, takes for nodes besides its leaves
+NODES = 8  # most tree nodes, besides leaves, that a small tree or one more directory block needs
 TOO_FAR = 1 << 40  # words: more than the arena may have, so that growing it ends the replay with an error
 
 
 @subroutine
 def count_replaced(s, arena, op, row, first, stop):
-    """Return how many data blocks a copy-on-write of [first, stop) takes."""
+    """Return how many data blocks a copy-on-write of data blocks [first, stop) allocates."""
     return stop - first
 
 
@@ -45,7 +45,7 @@ def missing(s, arena, op, row, first, stop):
 
 @subroutine
 def check_blocks(s, arena, data, nodes):
-    """Return DONE if the device has `data` data blocks and `nodes` single blocks, else FULL; NO_ROOM: the bitmaps must grow."""
+    """Return DONE if `data` data blocks and `nodes` single blocks are free, FULL if not, NO_ROOM if the bitmaps must grow."""
     if data * s.unit + nodes > s.free_blocks:
         return FULL
     if not first_fit.ready(s, arena, min(s.free_blocks, data * s.unit + nodes)):
@@ -79,13 +79,13 @@ def needed(s, arena, op, row):
 
 @subroutine
 def moves(s, arena, op, row):
-    """Return how many data blocks must move to fresh blocks before the operation."""
+    """Return how many data blocks must move to fresh blocks before the operation; none in PMFS."""
     return 0
 
 
 @subroutine
 def move(s, arena, out, row):
-    """Move the blocks that `moves` counted."""
+    """Move the blocks that `moves` counted; PMFS does nothing."""
 
 
 @subroutine
@@ -121,18 +121,18 @@ def admit(s, arena, out, op, row, parent):
 
 @subroutine
 def words_aside(s, arena, op):
-    """Return how many arena words a write needs for tables other than those of the file."""
+    """Return how many arena words a write needs for tables that do not belong to the file; PMFS needs none."""
     return 0
 
 
 @subroutine
 def reserve_aside(s, arena, op):
-    """Reserve the arena words that `words_aside` returned."""
+    """Reserve the arena words that `words_aside` returned; PMFS does nothing."""
 
 
 @subroutine
 def reserve_first_piece(s, arena, out, op, row, parent):
-    """Return whether the first piece of the operation surely fits; grow the tables that the operation changes."""
+    """Return whether the operation's first piece fits in any case; grow the tables that the operation changes."""
     code = op.op
     if calls.allocates(op):
         stop = ((op.offset + op.length - 1) >> s.shift) + 1
@@ -192,7 +192,7 @@ def run_on(s, thread):
 
 @subroutine
 def set_file(s, row):
-    """Set the register of the file's inode."""
+    """Set register INODE to the device offset of the file's inode."""
     s.reg[templates.INODE] = inode_at(s, row)
 
 
@@ -211,7 +211,7 @@ def make_directories(s, arena, out):
 
 @subroutine
 def perform(s, arena, out, op):
-    """Run or resume an operation and return its outcome."""
+    """Run or resume an operation; return DONE, FULL or NO_ROOM."""
     row, parent = s.files + op.file * state.FILE_WORDS, parent_of(s, arena, op)
     if not is_ready(s, arena, op) or not make_directories(s, arena, out):
         return NO_ROOM
@@ -245,10 +245,10 @@ def block_shift(s):
 
 @subroutine
 def check_prefix(s, arena, op, last):
-    """Return whether a write up to the end of data block `last` gets its blocks, as its outcome.
+    """Return DONE if a write up to the end of data block `last` gets its blocks, else FULL or NO_ROOM.
 
     pmfs_xip_file_write continues with the blocks that its allocation got, and returns the bytes that it copied. A write
-    that replaces blocks, or that is the first call on a file from before the trace, is done whole or refused.
+    that replaces blocks, or that is the first call on a file that existed before the trace, completes or is refused as a whole.
     """
     row = s.files + op.file * state.FILE_WORDS
     if s.replacing or calls.adopts(arena, op, row):

@@ -19,7 +19,7 @@ from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 from scmsim.fs.pmfs import templates
 from scmsim.fs.pmfs.templates import BLOCK, INODE_BYTES, JOURNAL_AT, SITES
 
-# A file's row after the fields of `file_row`, one word each unless said otherwise:
+# Fields of a file's row after those of `file_row`; each is 8 bytes long unless its comment gives another length:
 BLOCKS = file_row.OWN  # table (2 words): data block of the file -> device block
 LEAVES = BLOCKS + 2  # table (2 words): index -> device block of a tree node of level 1
 MIDS = BLOCKS + 4  # table (2 words): index -> device block of a tree node of level 2
@@ -32,18 +32,18 @@ PARENT = TOP + 3  # row of the directory with the newest name
 PLACE = TOP + 4  # arena offset of the directory block with the newest name
 DIRCOUNT = TOP + 5  # directory blocks
 DIRENTS = TOP + 6  # entries of a directory
-KEPT = TOP + 7  # pages that the file keeps of the virtual superpage KEPT_AT; 0: all of them
-KEPT_AT = TOP + 8  # data block of the file
+KEPT = TOP + 7  # pages that the file keeps of the virtual superpage at KEPT_AT; 0: all pages of the superpage
+KEPT_AT = TOP + 8  # the file's data block that is a partly kept superpage
 ALIGNED = TOP + 9  # 1: WineFS keeps the file on aligned extents
 FILE_WORDS = TOP + 10
-UNNAMED = 1  # rows after those of files: a parent directory
+UNNAMED = 1  # extra rows after the files' rows: one for a parent directory that the trace does not name
 
-# A directory block, one word each unless said otherwise:
-DIR_RECORDS = 0  # records
+# Fields of a directory block; each is 8 bytes long:
+DIR_RECORDS = 0  # number of records
 DIR_BLOCK = 1  # device block
-DIR_GAP = 2  # bytes: no gap is larger
-DIR_FIRST = 4  # a word for each record: bytes | bytes that its name needs << 16 | row number + 1 << 32 (0: free)
-DIR_ORDER = 9
+DIR_GAP = 2  # upper bound of the largest gap, bytes
+DIR_FIRST = 4  # first record's field: bytes | bytes that its name needs << 16 | file number + 1 << 32 (0: free)
+DIR_ORDER = 9  # arena order of a directory block
 DOT, MOVING = (1 << 30) + 1, (1 << 30) + 2  # owners of "." and ".."; owner of a name whose file is being renamed
 
 # Progress of the current operation.
@@ -63,12 +63,12 @@ FIELDS = [
     ("stage", "i8"),  # of the current operation, see NEW
     ("resume_at", "i8"),  # data block, page or byte at which the operation resumes
     ("fresh_root", "i8"),  # this operation created the tree's root
-    ("edges", "i8"),  # 1: the write's first block is new or replaced, 2: its last
+    ("edges", "i8"),  # bit 0: the write's first block is new or replaced; bit 1: its last block
     ("replacing", "i8"),  # 1: existing blocks are replaced
-    ("singles", "i8"),  # single blocks that the operation takes besides data blocks and nodes
+    ("singles", "i8"),  # single blocks that the operation allocates besides data blocks and nodes
     # Per level: node whose slots the transaction has logged, + 1; negative: the transaction created the node.
     ("saved", "i8", (4,)),
-    ("entries", "i8"),  # of the transaction
+    ("entries", "i8"),  # journal entries of the transaction
     ("uncleaned", "i8"),  # journal entries since the last run of the cleaner
     ("journal_blocks", "i8"),
     ("ranges", "i8", (RANGES, 2)),
@@ -101,10 +101,10 @@ def attach_first_fit(state: State, first: int, blocks: int, table: int, count: i
 
 
 class Variant(NamedTuple):
-    """Parts that a file system built on PMFS adds or replaces."""
+    """Parts of PMFS that a file system built on it extends or replaces."""
 
-    templates: Callable[[bool], dict[int, list]]  # besides PMFS's
-    costs: np.ndarray  # rows after PMFS's
+    templates: Callable[[bool], dict[int, list]]  # all templates of the file system, PMFS's included
+    costs: np.ndarray  # all cost rows, PMFS's first
     dtype: np.dtype = STATE  # record with FIELDS and the variant's own fields
     tail_bytes: int = 0  # bytes that the variant reserves at the device's end
     journals: int = 1

@@ -35,7 +35,7 @@ class Call:
         if op.op == records.FALLOCATE:
             self._place_holes()
         self.known = recovery.known.setdefault(self.file, {})
-        # Blocks without a pointer so far.
+        # Blocks to which no pointer was stored so far.
         self.fresh = sorted(block for block, at in self.blocks.items() if self.known.get(block) != at)
         self.entering = self.file  # file whose tree or inode changes
         self.transaction = len(recovery.saved)
@@ -46,7 +46,7 @@ class Call:
         return "data copy"
 
     def blocks_of(self, pages: dict[int, int]) -> dict[int, int]:
-        """Return the data blocks that the call writes to -> first device page."""
+        """Return a mapping from each data block that the call writes to its first device page."""
         unit = 1 << self.a.block_shift - 12
         return {page // unit: device - page % unit for page, device in pages.items()}
 
@@ -74,7 +74,7 @@ class Call:
         return meant
 
     def handlers(self) -> dict[str, Any]:
-        """Return mechanism -> handler of its stores."""
+        """Return a mapping from each mechanism to the handler of its stores."""
         return {
             "data copy": self._data, "cow copy": self._copy, "block zeroing": self._zeroing, "index": self._index,
             "journal": self._journal, "inode": self._inode, "directory": self._directory, "truncate list": self._list,
@@ -153,7 +153,7 @@ class Call:
         writes = []
         for block in chosen:
             self._note(block)
-            # The run begins at its first new pointer; existing pointers lie between.
+            # The run begins at its first new pointer; it may include existing pointers.
             at = event.addr // PAGE * PAGE + block % FAN_OUT * 8
             writes += self.a.put(at, ("slot", self.file, block), (self.blocks[block], self.version))
         return writes
@@ -262,7 +262,7 @@ class Call:
 
     def _list(self, i: int, event: Event) -> list:
         if self.op.op != records.TRUNCATE:
-            return []  # a file that lost its last name: the recovery ignores all of it
+            return []  # the recovery ignores a file that lost its last name
         if event.length == 16:
             self.a.cuts[self.file] = True
             return self.a.put(event.addr, ("truncate", self.file), (int(self.op.new_size), self._after_cut()))

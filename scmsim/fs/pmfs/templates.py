@@ -54,11 +54,11 @@ COSTS = (
 BLOCK = 4096
 INODE_BYTES = 128
 DESCRIPTOR = 128  # journal descriptor, in the super block's 512 bytes
-TABLE_INODE = 256  # the inode table's own inode, likewise
+TABLE_INODE = 256  # offset of the inode table's own inode in the super block
 TRUNCATE_HEAD = 192
 JOURNAL_AT = BLOCK  # after two super blocks of 512 bytes (pmfs_init)
 LOG_DATA = 48
-# Bytes of inodes that a block look-up loads: root, height and block type of the inode table and of the file.
+# Bytes that a block look-up loads from inodes: root, height and block type of the inode table and of the file.
 TABLE_LOADS = 28
 _SITE = {name: code for code, name in enumerate(SITES)}
 _STEPS = TemplateBuilder(SITES, COSTS)

@@ -17,7 +17,7 @@ FILL_EVENTS = 96  # events of one `fill` without zeroing
 
 @subroutine
 def words_for(arena, row, stop):
-    """Return how many arena words the file's tables need for the data blocks below `stop`, copy-on-write's included."""
+    """Return how many arena words the file's tables need for the data blocks below `stop`, with the copy-on-write table."""
     words = table.words_to_hold(arena, row + state.BLOCKS, stop) + table.words_to_hold(arena, row + state.OLD, stop)
     words += table.words_to_hold(arena, row + state.LEAVES, (stop >> 9) + 1)
     return words + table.words_to_hold(arena, row + state.MIDS, (stop >> 18) + 1)
@@ -25,7 +25,7 @@ def words_for(arena, row, stop):
 
 @subroutine
 def reserve(s, arena, row, stop):
-    """Make the tables hold the data blocks below `stop`; the arena has room."""
+    """Extend the tables to the data blocks below `stop`; the caller has checked that the arena has space."""
     table.reserve(s, arena, row + state.BLOCKS, stop)
     table.reserve(s, arena, row + state.LEAVES, (stop >> 9) + 1)
     table.reserve(s, arena, row + state.MIDS, (stop >> 18) + 1)
@@ -52,7 +52,7 @@ def set_node(arena, row, level, i, block):
 
 @subroutine
 def take_run(s, arena, want):
-    """Allocate a run of single blocks and return its first; `s.got` is how many of `want` blocks the run has."""
+    """Allocate a run of at most `want` single blocks; return its first block and set `s.got` to its length."""
     return first_fit.allocate(s, arena, want)
 
 
@@ -65,7 +65,7 @@ def give_run(s, arena, start, count):
 
 @subroutine
 def new_node(s, arena, row, level, i):
-    """Allocate a block for a node and set register NODE."""
+    """Allocate the block of node `i` of a level; set register NODE to its device offset."""
     block = take_run(s, arena, 1)
     set_node(arena, row, level, i, block)
     s.nodes += 1
@@ -123,7 +123,7 @@ def put_block(s, arena, row, i, block):
 
 @subroutine
 def take_blocks(s, arena, row, at, want, is_dir):
-    """Allocate up to `want` device blocks for the data blocks from `at` on; return how many, with the first in NODE."""
+    """Allocate up to `want` device blocks for the data blocks from `at` on; return how many; NODE: the first."""
     unit = 1 if is_dir else s.unit
     if unit == 1:
         block = take_run(s, arena, want)
@@ -143,7 +143,7 @@ def take_blocks(s, arena, row, at, want, is_dir):
 
 @subroutine
 def filled_whole(arena, row):
-    """Note that 512 blocks of a file were allocated and cleared at once; PMFS does nothing."""
+    """Handle that 512 blocks of a file were allocated and cleared at once; PMFS does nothing."""
 
 
 @subroutine
@@ -217,14 +217,14 @@ def fill(s, arena, out, row, last, zero):
     s.reg[templates.COUNT] = runs
     s.reg[templates.BLOCK_BYTES], s.reg[templates.NEW_BLOCKS] = counted(taken - replaced, calls) << 3, taken
     emit_template(s, out, templates.FILL)
-    # A tree of height 0 has the data block itself as its root, in the inode.
+    # In a tree of height 0 the root pointer in the inode points to the data block itself.
     if height == 0:
         emit_template(s, out, templates.ROOT)
 
 
 @subroutine
 def pages_of(s, arena, row, i):
-    """Return how many device blocks data block `i`, which is about to be freed, has."""
+    """Return how many device blocks to free for data block `i`."""
     return s.unit
 
 
@@ -310,7 +310,7 @@ def free_leaf(s, arena, out, row):
 
 @subroutine
 def lower(s, arena, row, stop):
-    """Free the nodes that no data block below `stop` needs, and the levels above them."""
+    """Free the nodes and the top levels of the tree that the data blocks below `stop` do not need."""
     blocks = arena[row + state.BLOCK_COUNT]
     for i in range((stop + 511) >> 9, ((blocks + 511) >> 9) + 1):
         drop_node(s, arena, row, 1, i)

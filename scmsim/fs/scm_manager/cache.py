@@ -187,7 +187,7 @@ def dirty_run(s, arena, row, first):
 
 @subroutine
 def send_nodes(s, arena, out, row, first):
-    """Write the units that lead to the units from `first` on, which were written; by default there are none."""
+    """Write the index units that lead to the units just written, from `first` on; by default there are none."""
 
 
 @subroutine

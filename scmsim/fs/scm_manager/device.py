@@ -1,4 +1,4 @@
-"""Declare the hooks of the device under a page cache: no work of its own by default, the NFTL's work on NAND."""
+"""Declare the hooks of the device under a page cache: by default they do nothing; on NAND, the NFTL binds them."""
 
 from scmsim.jit import subroutine
 

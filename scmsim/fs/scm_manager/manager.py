@@ -24,7 +24,7 @@ CHUNK = 1 << buddy.LARGEST_SHIFT
 
 @subroutine
 def ready(s, arena, units):
-    """Return whether the buddy system can serve the next objects; False: its bitmaps must grow first."""
+    """Return whether the buddy system can serve the next objects; if not, its bitmaps must grow first."""
     return buddy.ready(s, arena, 2)
 
 

@@ -1,4 +1,4 @@
-"""Model directories and names: entries are searched from the first, and a new name takes the first gap.
+"""Model directories and names: a search starts at the first entry, and a new name goes into the first large enough gap.
 
 A look-up treats the units of a directory as contiguous.
 Source: SCM manager paper, section 4.2; Linux 2.6.24 fs/fat/dir.c, fs/vfat/namei.c, fs/ext2/dir.c.
@@ -101,7 +101,7 @@ def as_directory(s, arena, row):
 
 @subroutine
 def find_slot(s, arena, row, directory):
-    """Return the entry of a file's newest name in a directory, else its first entry there; -1: it has none."""
+    """Return the entry of a file's newest name in a directory, else the file's first entry there, or -1 if it has none."""
     number, known = (row - s.files) // state.FILE_WORDS + 1, arena[row + state.SLOT]
     if arena[row + state.PARENT] == directory and 0 <= known < arena[directory + state.TOP]:
         if table.get(arena, directory + state.SLOTS, known) == number:

@@ -1,6 +1,6 @@
 """Recover SCMFS: names, sizes and page-table entries are each written back between two barriers; file data is not ordered.
 
-Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file, with a page of page-table entries or a superpage.
+Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file, mapped by one page of page-table entries or by a superpage.
 Source: SCMFS superpage paper (2013), III and IV; the stores and their order: docs/models/scmfs.md (a reconstruction).
 
 The recovery is a reconstruction too: it reads the records that a directory counts, their inodes, and the page table. It
@@ -36,7 +36,7 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Base):
-    """Recovery model of SCMFS: words by name (records; sizes, ranges of inodes) and by address (page-table entries)."""
+    """Recovery model of SCMFS: 8-byte fields, by name (directory records, inodes) or by address (page-table entries)."""
 
     guarantee = GUARANTEE
     blame = RECONSTRUCTED
@@ -44,14 +44,14 @@ class RecoveryModel(Base):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.names = Names()
-        self.records: dict[int, int] = {}  # version of a name -> bytes of its record
+        self.records: dict[int, int] = {}  # version of a name -> bytes of its directory record
         self.born: dict[int, int] = {}  # file -> version of its inode
         self.size: dict[int, int] = {}
-        self.first: dict[int, int] = {}  # file -> its first range, which the model does not store
+        self.first: dict[int, int] = {}  # file -> start of its first address range, which no event stores
         self.mapped: dict[int, dict[int, int]] = {}  # file -> page -> device page in the running system
         self.touched: dict[int, set[int]] = {}  # file -> pages whose entries may differ from `base`
         self.grown: dict[int, set[int]] = {}  # file -> pages that the last call's growth needs
-        self.tables: dict[int, tuple[int, int]] = {}  # device page of entries -> file, piece
+        self.tables: dict[int, tuple[int, int]] = {}  # device page of page-table entries -> file, piece
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
         """Return, for each event, the writes that the event represents."""
@@ -150,7 +150,7 @@ class RecoveryModel(Base):
             i += step
 
     def _next(self, i: int) -> int | None:
-        """Return the address of the upper entry that links a new page of entries, or None if the store at `i` is of entries."""
+        """Return the address of the upper entry that links the page of entries which store `i` clears; None for other stores."""
         before, after = self.events[i - 1], next(self._stores(i, 1), None)
         new = after is not None and after.site == "page table" and after.length == PTE
         upper = after is not None and TOP_TABLES <= after.addr < TOP_TABLES + TOP_BYTES
@@ -240,5 +240,5 @@ class RecoveryModel(Base):
 
 
 def upper_at(start: int, piece: int) -> int:
-    """Return the device offset of the entry of a piece of a range (`contiguous.map.directory_at`)."""
+    """Return the device offset of the upper entry of piece `piece` of a range (`contiguous.map.directory_at`)."""
     return TOP_TABLES + ((((start >> SUPER) + piece) << 3) & (TOP_BYTES - 1))

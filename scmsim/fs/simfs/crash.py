@@ -1,9 +1,9 @@
-"""Recover SIMFS, which writes back and fences nothing and so promises nothing after a crash; count what a crash leaves.
+"""Recover SIMFS, which never writes back or fences, so promises nothing after a crash; count what survives.
 
 Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file.
 Source: SIMFS fs/simfs (noop_fsync in file.c; no clflush, no barrier after a store): docs/models/scmfs.md.
 
-The recovery is SCMFS's, because SIMFS has none. Not followed: links of the free list, the number of pages in an inode,
+The recovery is SCMFS's, because SIMFS has no recovery. Not modelled: links of the free list, the number of pages in an inode,
 and the temporary file of an atomic update.
 """
 
@@ -31,7 +31,7 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Scmfs):
-    """Recovery model of SIMFS: that of SCMFS, which also follows the data."""
+    """Recovery model of SIMFS: the model of SCMFS, extended to follow file data too."""
 
     guarantee = GUARANTEE
 
@@ -61,7 +61,7 @@ class RecoveryModel(Scmfs):
         return self._tables_gone(event)
 
     def _tables_gone(self, event: Event) -> list[Word]:
-        """Return the writes that remove the entries in cleared pages."""
+        """Return the writes that remove the page-table entries in the pages that `event` clears."""
         pages = range(event.addr // PAGE, (event.addr + event.length - 1) // PAGE + 1)
         words = [("pte", page, k) for page in pages if page in self.tables for k in range(PIECE)]
         used = [word for word in words if self.now.get(word) is not None]

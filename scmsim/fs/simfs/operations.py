@@ -1,4 +1,4 @@
-"""Run SIMFS's operations: those of files contiguous in virtual memory, whose tables are mapped while they are open.
+"""Run SIMFS's operations: those of `contiguous`, with a file's page tables linked only while the file is open.
 
 Source: SIMFS file.c, namei.c, dir.c.
 """
@@ -22,8 +22,8 @@ CLEARED_EVENTS = 3 * page_map.PIECE  # events of one call of `release_from`, whi
 def write_aside(s, arena, out, op, row):
     """Model an atomic update through a temporary file.
 
-    The temporary file also gets a copy of everything else that the smallest table over the write maps; then one entry
-    is swapped, every TLB is flushed, and the old pages are cleared. A write that crosses a GiB boundary goes in place.
+    SIMFS also copies to the temporary file all other data that the smallest page table over the write maps. Then it swaps
+    one entry, flushes every TLB and clears the old pages. A write that crosses a GiB boundary goes in place.
 
     Source: SIMFS file.c, nvmm_consistency_function; the temporary file's pages do not come from the model's device.
     """
@@ -62,7 +62,7 @@ def release_events(arena, row):
 
 @subroutine
 def blocks_beside(s, op, count):
-    """Return how many blocks the upper tables need."""
+    """Return how many blocks the upper tables above `count` blocks may need."""
     return (3 + (count >> 18)) * (count > 0)
 
 

@@ -1,4 +1,4 @@
-"""Keep the state of SIMFS: that of files contiguous in virtual memory, with the kind of update.
+"""Keep SIMFS's state: that of `contiguous`, and whether writes are atomic (`shadow`).
 
 A file's table SUPERS holds its upper page tables: the highest one first, then one per GiB.
 """

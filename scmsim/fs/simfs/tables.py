@@ -1,6 +1,6 @@
 """Model SIMFS's page tables (each file has its own, below the kernel's top table) and the list of its free pages.
 
-A file's tables are linked into the kernel's while the file is open.
+A file's tables are linked into the kernel's top table while the file is open.
 Sources: SIMFS pgtable.c, balloc.c.
 """
 
@@ -56,7 +56,7 @@ def upper_table(s, arena, out, row, k):
 
 @subroutine
 def upper_tables(s, arena, out, row, piece):
-    """Allocate the missing tables above the page of entries of a piece of a file."""
+    """Allocate the missing upper tables that lead to the page-table entries of piece `piece` of a file."""
     upper_table(s, arena, out, row, 0)
     upper_table(s, arena, out, row, 1 + (piece >> 9))
 
@@ -76,21 +76,21 @@ def drop_upper(s, arena, out, row):
 
 @subroutine
 def set_attached(s, arena, row):
-    """Set the registers for a file's entries in the kernel's table: one per GiB."""
+    """Set the registers for a file's entries in the kernel's top table, one entry per GiB."""
     s.reg[tpl.DIRECTORY] = page_map.directory_at(arena, row, 0)
     s.reg[tpl.DIRECTORY_BYTES] = max((arena[row + contiguous_state.PAGE_COUNT] + (1 << 18) - 1) >> 18, 1) << 3
 
 
 @subroutine
 def attach(s, arena, out, row):
-    """Link a file's tables into the kernel's."""
+    """Link a file's page tables into the kernel's top table."""
     set_attached(s, arena, row)
     emit_template(s, out, templates.ATTACHED)
 
 
 @subroutine
 def detach(s, arena, out, row):
-    """Unlink a file's tables from the kernel's, and flush every TLB."""
+    """Unlink a file's page tables from the kernel's top table, and flush every TLB."""
     set_attached(s, arena, row)
     emit_template(s, out, templates.DETACHED)
     page_map.table_event(s, out, page_map.FLUSH_ALL, 0, page_map.address_of(arena, row, 0), 1 << 18, page_map.NORMAL)

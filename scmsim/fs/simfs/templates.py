@@ -1,6 +1,6 @@
-"""Define SIMFS's mechanisms as templates: those of files contiguous in virtual memory without ordering, and its own.
+"""Define SIMFS's templates: those of `contiguous` without flushes and fences, and those that SIMFS adds.
 
-The list of free pages is linked through their first 8 bytes, and mappings come and go.
+The first 8 bytes of each free page hold the address of the next one. A file is mapped only while it is in use.
 Sources: SIMFS balloc.c (nvmm_new_block, nvmm_free_block), pgtable.c (nvmm_establish_mapping, nvmm_destroy_mapping),
 file.c (nvmm_consistency_function).
 """

@@ -79,7 +79,7 @@ def count_needs(s, arena, op, row, first, stop):
 
 @subroutine
 def set_entries(s, block, fresh, count):
-    """Set the registers for the page-table entries of `count` pages from `block` on and of those from `fresh` on."""
+    """Set the registers for the page-table entries of `count` pages from `block` on, and of `count` pages from `fresh` on."""
     s.reg[templates.PTES_AT] = s.page_table + block * templates.PTE
     s.reg[templates.FRESH_AT] = s.page_table + fresh * templates.PTE
     s.reg[templates.PTES], s.reg[templates.COUNT] = count * templates.PTE, count
@@ -114,7 +114,7 @@ def open_log(s, entries):
 
 @subroutine
 def ready_index(s, arena, out, op, row):
-    """Create the nodes of the file's index that the write needs, in a transaction of their own: empty ones change nothing."""
+    """Create the index nodes that the write needs, in a separate transaction; empty nodes do not change the file."""
     first, last = op.offset >> s.shift, (op.offset + op.length - 1) >> s.shift
     height = arena[row + pmfs_state.HEIGHT]
     lacks = last >> 9 * height != 0

@@ -30,7 +30,7 @@ def open_fast(s, arena, out, op, row):
 
 @subroutine
 def pages_of(s, arena, row, i):
-    """Return the pages of superpage `i`, fewer if its tail was reclaimed."""
+    """Return how many pages superpage `i` has, fewer than `s.unit` if its tail was reclaimed; clear that record."""
     if arena[row + pmfs_state.KEPT] == 0 or arena[row + pmfs_state.KEPT_AT] != i:
         return s.unit
     pages = arena[row + pmfs_state.KEPT]

@@ -21,7 +21,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def due(s, arena, op, row):
-    """Return whether the operation makes the file longer than the pages that it kept of its last superpage."""
+    """Return whether the operation makes the file longer than the pages that the file kept of its last superpage."""
     if arena[row + pmfs_state.KEPT] == 0:
         return False
     i = arena[row + pmfs_state.KEPT_AT]
@@ -53,7 +53,7 @@ def swap(s, arena, out, old, new, pages):
 
 @subroutine
 def relocate(s, arena, out, row, new):
-    """Do steps 2 and 3: move the pages that the file keeps of its last superpage to those from `new` on; free the old ones."""
+    """Do steps 2 and 3: move the pages kept of the file's last superpage to the pages from `new` on; free the old pages."""
     i, pages = arena[row + pmfs_state.KEPT_AT], arena[row + pmfs_state.KEPT]
     old, rest = table.get(arena, row + pmfs_state.BLOCKS, i), pages & 511
     if rest > 0:
@@ -72,7 +72,7 @@ def relocate(s, arena, out, row, new):
 
 @subroutine
 def place_to_pack(s, arena, row):
-    """Allocate the lowest free run for the pages that a closed file keeps and return its first page; -1: the pages stay.
+    """Allocate the lowest free run for the pages that a closed file keeps and return its first page, or -1 if the pages stay.
 
     The run must precede the pages, in a superpage that is in use already: pages never move to the start of a
     superpage, which thus stays whole. Moving whole entries of 2 MiB needs aligned places, so only fewer than 512 pages move.

@@ -1,4 +1,4 @@
-"""Map WineFS's files, with 2 MiB at once on aligned extents, its design goal (fs/winefs/xip.c: winefs_dax_huge_fault)."""
+"""Map WineFS's files; a fault on an aligned extent maps 2 MiB at once (fs/winefs/xip.c: winefs_dax_huge_fault)."""
 
 from collections.abc import Mapping
 from typing import Any

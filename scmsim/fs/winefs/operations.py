@@ -18,7 +18,7 @@ from scmsim.jit.binding import bind
 
 @subroutine
 def filled_whole(arena, row):
-    """Keep a file on aligned extents after 512 of its blocks were allocated and cleared at once."""
+    """Mark a file as aligned after 512 of its blocks were allocated and cleared at once."""
     arena[row + pmfs_state.ALIGNED] = 1
 
 
@@ -30,26 +30,26 @@ def counted(fresh, calls):
 
 @subroutine
 def pointed(s, taken, replaced):
-    """Return how many pointers are stored: a relaxed overwrite leaves those of existing blocks."""
+    """Return how many block pointers are stored: a relaxed overwrite keeps the pointers of existing blocks."""
     return taken if s.strict else taken - replaced
 
 
 @subroutine
 def adopted(s, arena, row):
-    """Take a file from before the trace as read since its last change."""
+    """Mark a file that existed before the trace as read since its last change."""
     arena[row + file_row.STATUS] |= data.WAS_READ
 
 
 @subroutine
 def scan(s, arena, out, directory, stop, within, match):
-    """Look a name up in a balanced tree of the directory's names."""
+    """Emit the look-up of a name in the directory's search tree, which is modelled as balanced."""
     s.reg[tpl.COUNT] = 1 + tree_depth(arena[directory + pmfs_state.DIRENTS])
     emit_template(s, out, templates.SEARCH)
 
 
 @subroutine
 def tree_depth(names):
-    """Return the number of nodes on the way to a leaf of a balanced tree."""
+    """Return how many levels a balanced tree of `names` names has below its root."""
     depth = 0
     while names >> depth > 1:
         depth += 1
@@ -58,7 +58,7 @@ def tree_depth(names):
 
 @subroutine
 def find_gap(s, arena, directory, needs):
-    """Return (last block, its last record); the record is -1 if a name of `needs` bytes fits neither after nor into it.
+    """Return the indices of the last block and of its last record; the record is -1 if it has under `needs` spare bytes.
 
     mkdir sets no last_dentry, so the first name of a directory takes a second block; a mount sets the root's.
     """
@@ -82,7 +82,7 @@ def read_directory(s, arena, out, row):
 
 @subroutine
 def run_on(s, thread):
-    """Continue with the journal of the thread's CPU."""
+    """Switch to the journal of the CPU on which `thread` runs."""
     cpu = thread % s.cpus
     if cpu == s.cpu:
         return

@@ -1,8 +1,8 @@
-"""Define WineFS's mechanisms besides PMFS's as templates.
+"""Define templates of the mechanisms that WineFS adds to PMFS.
 
-Source: WineFS fs/winefs/{xip,dir,journal,inode,balloc}.c: data always by non-temporal stores; in strict mode a write to an
-aligned file is copied twice, first to fresh blocks, then in place.  Blocks are allocated, looked up, copied and freed by
-runs, so costs are per run where PMFS's are per block.
+Source: WineFS fs/winefs/{xip,dir,journal,inode,balloc}.c: data is always written by non-temporal stores; in strict
+mode a write to an aligned file is copied twice, first to fresh blocks, then in place.  WineFS allocates, looks up, copies and
+frees runs of blocks, so its costs are per run where PMFS's are per block.
 """
 
 from scmsim.core.records import FLUSH, LOAD, NTSTORE, PM, STORE, USER
@@ -30,7 +30,7 @@ def _step(code: int, site: str, base: int, by: int, space: int = PM, width: int 
 
 
 def _copy(site: str) -> list:
-    """Return the copy of one run of blocks from the caller's buffer."""
+    """Return the template that copies one run of blocks from the caller's buffer."""
     return [
         _step(LOAD, site, tpl.USER_AT, tpl.BYTES, USER, 8),
         _step(NTSTORE, site, tpl.TO, tpl.BYTES, PM, 8),
@@ -42,7 +42,7 @@ def _copy(site: str) -> list:
 
 
 def templates(dax: bool) -> dict[int, list]:
-    """Return PMFS's templates with non-temporal copies, and WineFS's own; WineFS has no variant with cached copies."""
+    """Return PMFS's templates with non-temporal copies, and those that WineFS adds; `dax` has no effect."""
     base = tpl.templates(False)
     inode = tpl.INODE
     return base | {
