@@ -1,4 +1,4 @@
-"""Capture traces: a back end is a module with SUMMARY and `capture(command, out, ...)`, which returns a `Captured`."""
+"""Capture traces: each back end is a module with SUMMARY and `capture(command, out, ...)`, which returns a `Captured`."""
 
 import os
 import shutil
@@ -44,7 +44,7 @@ class Options:
 
 @dataclass
 class Captured:
-    """A finished capture: exit status of the command (128 + n if signal n ended it), report of the conversion."""
+    """A finished capture: the command's exit status (128 + n if signal n killed the command) and the conversion report."""
 
     status: int
     report: Report
@@ -71,7 +71,7 @@ def check_command(command: Sequence[str]) -> None:
 
 
 def check_target(command: Sequence[str], pid: int | None) -> None:
-    """Raise an error unless either a command or a process is given, and it exists."""
+    """Raise an error unless exactly one of command and pid is given and the program or process exists."""
     if pid is None:
         if not command:
             raise UsageError("no command to run; give it after '--', or a process with --pid")

@@ -1,4 +1,4 @@
-"""Replace names by keyed hashes: a trace can be given away, and still replays to the same counts.
+"""Replace names by keyed hashes, so that a trace can be published and still replays to the same counts.
 
 Unchanged: the depth of each path, the equality of names, the length of a name in bytes (file systems store it) and
 common extensions.  The key is random and never stored, so nobody can test names against the hashes.
@@ -23,7 +23,7 @@ _SENTENCES = ("blind_spots", "notes")
 
 
 class Anonymizer:
-    """A replacement of names by hashes; one object gives equal names equal hashes."""
+    """Replaces names by hashes; one Anonymizer gives equal names equal hashes."""
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
@@ -67,7 +67,7 @@ class Anonymizer:
 
 
 def _suffix(name: str) -> str:
-    """Return a name's extension if it is common (with a second one, like .tar.gz, if both are), else ""."""
+    """Return a name's extension, or two like .tar.gz, if all are common, else the last one if common, else ""."""
     found = _SUFFIXES.search(name)
     text = found[0] if found else ""
     parts = [part for part in re.split(r"[.-]", text) if part]

@@ -1,4 +1,4 @@
-"""Measure how much each capture back end slows a program down on this machine, with a loop of small writes."""
+"""Measure how much each capture back end slows a program down on this machine, by timing a loop of small writes."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ UNIT = 4096
 REPEATS = 3
 WARM = 2000
 
-# the program times the loop itself, because a tracer's start and end are not part of the slow-down
+# the program times the loop itself, to exclude the time that the tracer takes to start and stop
 _LOOP = f"""
 import os, sys, time
 file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
@@ -32,7 +32,7 @@ with open(sys.argv[2], "w") as out: out.write(str(took))
 
 
 def calibrate(backends: list[str], *, calls: int = CALLS, repeats: int = REPEATS) -> dict[str, dict[str, Any]]:
-    """Time a loop of pwrite of 4 KiB in Python, alternately alone and under each back end.
+    """Time a Python loop of 4 KiB pwrite calls, in turn without a tracer and under each back end.
 
     Parameters
     ----------
@@ -41,12 +41,13 @@ def calibrate(backends: list[str], *, calls: int = CALLS, repeats: int = REPEATS
     calls : int
         Number of calls per run.
     repeats : int
-        Number of runs alone and under each back end; the results are medians.
+        Number of runs without a tracer, and under each back end; the results are medians.
 
     Returns
     -------
     dict
-        Back end -> `base_ns`, `traced_ns` (median ns per call), `factor`, `calls`, `repeats`.
+        Back end -> `loop`, `calls`, `repeats`, `base_ns` and `traced_ns` (median ns per call without and with tracing) and
+        `factor` (traced / base); only `problem` if the back end cannot work.
     """
     took: dict[str, list[float]] = {name: [] for name in ("", *backends)}
     problems: dict[str, str] = {}

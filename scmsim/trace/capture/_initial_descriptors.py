@@ -1,7 +1,7 @@
-"""Describe a process's open descriptors at the start of a capture as lines of strace, for the same importer.
+"""Describe a process's open descriptors at the start of a capture as strace lines, which the strace importer reads.
 
-`fcntl(F_GETFL)` names a descriptor and its flags; two `lseek` give the file's length and the position. None of the
-lines makes a row.  Source of the data: /proc/PID/fd, fdinfo, task and cwd, see proc(5).
+`fcntl(F_GETFL)` names a descriptor and its flags; two `lseek` lines give the file's length and the position.  None of
+these lines makes a row.  Source of the data: /proc/PID/fd, fdinfo, task and cwd, see proc(5).
 """
 
 import contextlib
@@ -73,7 +73,7 @@ def thread_ids(pid: int) -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """Return whether a process runs; one that has ended stays a zombie until its parent waits for it."""
+    """Return whether a process runs; an ended process that its parent has not waited for (a zombie) does not."""
     return bool(_states(pid) - {"Z", "X"})
 
 
@@ -101,20 +101,20 @@ def running(pid: int) -> tuple[str, list[bytes]]:
 
 
 def lines(pid: int, calls: list[bytes], stamp: str = "") -> bytes:
-    """Return calls as lines of a process, all with the same time (now if not given)."""
+    """Return calls as strace lines of a process, all with the time `stamp` (default: now)."""
     now = f"{pid} {stamp or f'{time.time():.6f}'} ".encode()
     return b"".join(now + call + b"\n" for call in calls)
 
 
 def threads(pid: int) -> list[bytes]:
-    """Return lines that make the other threads of a process share its descriptors and its working directory."""
+    """Return calls that set a process's working directory and make its other threads share it and the descriptors."""
     others = [tid for tid in thread_ids(pid) if tid != pid]
     cwd = b'chdir("%s") = 0' % quoted(os.fsencode(os.readlink(f"/proc/{pid}/cwd")))
     return [cwd] + [f"clone(flags={_SHARED}) = {tid}".encode() for tid in others]
 
 
 def descriptors(pid: int, *, inherited_only: bool = False) -> list[bytes]:
-    """Return lines that describe a process's open descriptors (`inherited_only`: only inheritable ones)."""
+    """Return calls that describe a process's open descriptors; with `inherited_only`, those without close-on-exec."""
     out: list[bytes] = []
     seen: dict[tuple[int, int, int], list[str]] = {}
     for name in sorted(os.listdir(f"/proc/{pid}/fd"), key=int):
@@ -148,7 +148,7 @@ def _descriptor(pid: int, name: str, inherited_only: bool, seen: dict[tuple[int,
 
 
 def _one_description(pid: int, one: int, two: int) -> bool:
-    """Return whether two descriptors share their position (dup, or inherited together)."""
+    """Return whether two descriptors share one open file description, and so their position; False if kcmp is missing."""
     call = _KCMP.get(platform.machine())
     return call is not None and ctypes.CDLL(None).syscall(call, pid, pid, _KCMP_FILE, one, two) == 0
 

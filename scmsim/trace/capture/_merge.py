@@ -1,4 +1,4 @@
-"""Merge two recordings of the same calls: names from strace; numbers, order and times from perf.
+"""Merge two recordings of the same calls: take paths from strace, and numbers, order and times from perf.
 
 The kernel reaches perf's tracepoints right before and after the call itself, and both tools see every call of a thread
 in the same order, so the n-th openat of a thread in one recording is the n-th in the other.  A call that only perf
@@ -19,7 +19,7 @@ _LINE = re.compile(r"(\d{1,10}) +\d+\.\d+ +(?:(\w+)\(|<\.\.\. (\w+) resumed> ?)?
 _RESULT = re.compile(r"\)\s+= (0x[0-9a-f]{1,16}|-?\d{1,20}|\?)(?!.*\)\s+= )").search
 _FORKS = frozenset(("clone", "clone3", "fork", "vfork"))
 _EXECS = frozenset(("execve", "execveat"))
-_SEARCHED = 64  # limit of strace's calls of a thread that are searched for the call that perf saw
+_SEARCHED = 64  # strace calls of a thread to search, at most, for the call that perf recorded
 _EVENT = re.compile(
     r" *(\d{1,10})/(\d{1,10}) +(\d{1,12})\.(\d{6})\d*: +"
     r"(?:raw_syscalls:sys_(?:enter: NR (-?\d{1,10}) \(((?:[0-9a-f]{1,16}, ){5}[0-9a-f]{1,16})\)|"
@@ -37,7 +37,7 @@ _WROTE, _FETCHED = 2, 16  # bits of a page fault's error code on x86
 
 @dataclass
 class Merged:
-    """Counts of merged calls: paired with strace, from perf alone, and unpaired; also of page faults and DAX faults."""
+    """Numbers of calls paired with strace, taken from perf alone, and left unpaired; of page faults and of DAX faults by kind."""
 
     paired: int = 0
     plain: int = 0
@@ -55,7 +55,7 @@ class Texts(Protocol):
 
 
 class StraceCalls:
-    """The calls in strace's text by thread, read only as far as needed.
+    """The calls of each thread in strace's output, which is read only as far as needed.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class StraceCalls:
             pass
 
     def take(self, tid: int, name: str, value: int | None, args: Sequence[int]) -> str | None:
-        """Remove and return the thread's next call with a name and a result (None: any), or None if no call fits."""
+        """Remove and return the thread's next call with this name and result (any result if None); None if no call matches."""
         looked = 0
         while True:
             calls = self._calls.setdefault(tid, deque())
@@ -122,7 +122,7 @@ class StraceCalls:
         return True
 
     def _moved(self, name: str) -> tuple[str, str] | None:
-        """Return the first half of an execve that another thread began; strace prints the second one under the process's number."""
+        """Remove and return the first half of an exec that another thread began; its second half carries the process's number."""
         found = next((tid for tid, half in self._halves.items() if half[0] == name and name in _EXECS), None)
         return None if found is None else self._halves.pop(found)
 
@@ -140,16 +140,16 @@ def _agrees(text: str, value: int) -> bool:
 
 
 class Merge:
-    """A converter of perf's events to lines of strace.
+    """A converter of perf's events to strace lines.
 
     Parameters
     ----------
     names : dict
-        Number of a call -> its name, for this machine.
+        System call number -> name, for this machine.
     texts : Texts
         Source of the texts of the calls in `NEEDS_MEMORY`.
     start_s : int
-        Seconds to add to perf's times, so that they are wall-clock times.
+        Seconds to add to perf's times to get wall-clock times.
     roots : iterable of int
         The first threads; only events of these threads and their descendants are converted.
     """
@@ -166,7 +166,7 @@ class Merge:
         self._split: set[int] = set()  # threads whose close has been written as a first half
 
     def lines(self, events: Iterable[str]) -> Iterator[str]:
-        """Yield the lines of the merged text, with line ends."""
+        """Yield the merged strace lines, each with a newline."""
         members = self._members
         for line in events:
             event = _EVENT(line)

@@ -1,7 +1,7 @@
-"""Write calls that other tracers recorded with names and paths as lines of strace, so that one importer serves all tracers.
+"""Rewrite the calls that other tracers recorded as strace lines, so that one importer serves all tracers.
 
-A call is text, not an object, because the strace importer parses text; a path is escaped as strace escapes it.
-A process represents its threads, which share descriptors: which thread made a call is lost.
+A call is text, not an object, because the strace importer parses text; paths are escaped as in strace.
+All threads of a process are merged into the process, because they share descriptors; the thread that made a call is lost.
 """
 
 import errno
@@ -17,7 +17,7 @@ from scmsim.trace.syscalls.names import Names
 
 _MOST = 10**18
 _FAR_TIME = 1 << 61  # ns
-ORIGIN = 10**8  # seconds, added to each time: the strace importer reads smaller times as times since the line above
+ORIGIN = 10**8  # seconds, added to each time: the strace importer reads smaller times as time since the previous line
 _NO_DATA = '""...'
 _AT_FDCWD = -100
 NO_SECOND_NAME = "rename or link whose second name was not recorded"
@@ -59,7 +59,7 @@ _SAME = {
 
 
 class NoCall(str):
-    """The reason why a line is not a call; `doubts` is the line, up to its result, of a call whose result was not recorded."""
+    """The reason why a line is not a call; `doubts` holds the text of a call without a known result, else an empty string."""
 
     doubts = ""
 
@@ -83,9 +83,11 @@ def call(process: int, ns: int, name: str, args: Mapping[str, Any], result: int)
     ns : int
         Time at which the call returned, ns.
     args : mapping
-        By name: fd, count, offset, length, whence, flags and mode as numbers (flags and whence also in words), path and path2 as
-        `quoted` gives them, fd_path (the text of -y about fd) as `shown` gives it,
-        dirfd and dirfd2 (default: the working directory).
+        Arguments by name: fd, count, offset, length, whence, flags and mode are numbers (flags and whence may also be
+        symbolic names); path and path2 are results of `quoted`; fd_path, the path that -y prints after fd, is a result of
+        `shown`; dirfd and dirfd2 are numbers (default: AT_FDCWD).
+    result : int
+        Return value of the call; a negative errno if the call failed.
 
     Raises BadLine if an argument is missing or of a wrong kind.
     """
@@ -96,7 +98,7 @@ def call(process: int, ns: int, name: str, args: Mapping[str, Any], result: int)
 
 
 def told(name: str, args: Mapping[str, Any], result: int) -> str | NoCall:
-    """Return a call as a line of strace, without process and time."""
+    """Return a call as strace prints it, without process and time; NoCall if the importer cannot use the call."""
     spec = _CALLS.get(_SAME.get(name, name))
     if spec is None:
         return NoCall(NOT_A_CALL)

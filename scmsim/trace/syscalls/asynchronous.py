@@ -2,11 +2,12 @@
 
 Rules
 -----
-- A request counts as done when it is submitted, at its full length; a read of a file of known length ends at the file's end.
-  io_getevents shows results, but not their requests, and is ignored.  Requests that may have moved fewer bytes (writes, and
-  reads of files of unknown length) are counted, and reported among the blind spots.
-- The rows after the first of a call carry CONTINUES.
-- A request whose length the text does not show makes no row; io_submit is then reported as a blind spot.
+- A request counts as done, at its full length, when it is submitted; a read of a file of known length ends at the end of
+  the file.  io_getevents is ignored, because it shows results without their requests.
+  Requests that may have moved fewer bytes (writes, and reads of files of unknown length) are counted, and reported among
+  the blind spots.
+- All rows of a call except the first carry the flag CONTINUES.
+- A request whose offset or vector of lengths is missing in the text makes no row; io_submit is then reported as a blind spot.
 """
 
 import re
@@ -46,7 +47,7 @@ def io_submit(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def _request(imp: Importer, task: Task, text: str, flag: int) -> str | None:
-    """Handle one request; return None if it made a row, else the reason why not."""
+    """Handle one request; return None if it made a row, else the reason why it made none."""
     kind = text.removeprefix("IOCB_CMD_").partition(",")[0].upper()
     descriptor = _FD(text)
     if kind in ("POLL", "NOOP") or descriptor is None:

@@ -1,7 +1,7 @@
-"""Put the line of a fork before the lines of its child.
+"""Move the line of each fork before the lines of the fork's child.
 
-`strace -z` prints a call only when it has returned, so a child's lines can come before the line of the fork that made it, and
-the lines of its own children, too.  The parent makes no call in between, so its line may move up to the child's first one.
+`strace -z` prints a call only when it has returned, so the lines of a child and of its descendants can precede the line of
+the fork that created the child.  The parent makes no call in between, so the fork may move up to the child's first line.
 """
 
 import re
@@ -16,7 +16,7 @@ _FORK = re.compile(
 
 
 def in_order(block: bytes) -> bytes:
-    """Return the lines of a block with each fork before its child's first line, if the block has both."""
+    """Return the block's lines with each fork moved before the first line of its child, if both are in the block."""
     if not any(hint in block for hint in _HINTS):
         return block
     lines, is_changed = block.splitlines(keepends=True), False
@@ -26,7 +26,7 @@ def in_order(block: bytes) -> bytes:
 
 
 def _order(lines: list[bytes]) -> list[int]:
-    """Return the order in which each fork comes before its child's first line; an empty list if it does so now."""
+    """Return line indices in an order that puts forks before their children; an empty list if no line must move."""
     of: defaultdict[bytes, list[int]] = defaultdict(list)  # process -> indices of its lines
     forks = []
     for i, line in enumerate(lines):
@@ -37,7 +37,8 @@ def _order(lines: list[bytes]) -> list[int]:
     place: dict[int, float] = {}
     for i, before, parent, child in forks:
         found = of.get(child, [])
-        first = bisect_left(found, of[parent][before] if before >= 0 else 0)  # an earlier process had the number, too
+        # search after the parent's previous line only: an earlier process may have had the same number
+        first = bisect_left(found, of[parent][before] if before >= 0 else 0)
         if first < len(found) and found[first] < i:
             place[i] = found[first] - 0.5
     return sorted(range(len(lines)), key=lambda i: place.get(i, i)) if place else []

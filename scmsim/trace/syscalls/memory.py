@@ -77,7 +77,7 @@ def msync(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def mremap(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """Resize or move a mapping: shrinking makes a MUNMAP of the rest, growing or moving an MMAP with REMAPPED."""
+    """Resize or move a mapping: shrinking emits MUNMAP for the cut-off rest; growing or moving emits MMAP with REMAPPED."""
     old, old_length, new_length, new = (number(m[i]) for i in (1, 2, 3, 4))
     old_length, new_length = (-length // _PAGE * -_PAGE for length in (old_length, new_length))
     private = any(True for _ in task.maps.within(old, old + 1)) and task.maps.private(old)
@@ -95,10 +95,11 @@ def mremap(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def page_fault(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """Handle a page fault, which `scmsim capture --mmap` (not strace) writes as a call; at least one byte is touched."""
+    """Handle a page fault, which `scmsim capture --mmap` (not strace) writes as a call; its row has 1 byte, the minimum."""
     address = number(m[1])
     for _, _, node, offset in task.maps.within(address, address + 1):
-        stores = m[2] == "FAULT_WRITE" and not task.maps.private(address)  # a private page is read, and copied
+        # a store to a private page only reads the file, because the kernel copies the page
+        stores = m[2] == "FAULT_WRITE" and not task.maps.private(address)
         return imp.emit(task, USTORE if stores else ULOAD, node, offset, 1, 0)
     return NOT_A_FILE_OPERATION
 
@@ -112,7 +113,7 @@ def file_size(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 
 def fork(imp: Importer, task: Task, m: Match[str]) -> str | None:
-    """Handle a fork's return in the parent; a child seen before has already inherited from a pending fork."""
+    """Handle a fork's return in the parent; a child whose lines came earlier has already been given to a pending fork."""
     child, text = m["result"], m.string  # the joined line: a message may come between `clone(` and its flags
     if _UNREADABLE(text):
         raise ValueError(f"the flags of {text[-80:]!r} are unreadable, so what parent and child share is unknown")

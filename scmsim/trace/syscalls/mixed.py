@@ -6,7 +6,7 @@ after it, so the text that the call writes (`write`), a child writes (`wait4`) o
     write(2, "1+0 records in\n", 151+0 records in
     )        = 15
 
-The line that ends such a call is recognisable, because no other line begins with `)`, a status or a string.
+The line that ends a split call is recognisable, because no other line begins with `)`, a wait status or a string.
 """
 
 import re
@@ -15,7 +15,7 @@ from scmsim.trace.syscalls import table
 from scmsim.trace.syscalls.text import DATA, FD, OUTPUT_LINE, PATH, SHOWS_RESULT, UNFINISHED, VECTOR, parts, unescape
 
 HINTS = (b"\n) ", b"\n)\t", b"\n[{WIF", b"\n[WIF", b'\n"')
-_MOST_LINES = 1 << 12  # of output in one call
+_MOST_LINES = 1 << 12  # limit of the output lines within one call
 _END = re.compile(r"\)\s+= (-?\d+|\?)").match
 _STATUS = re.compile(r"\[\{?WIF[^\"]*\)\s+= \d").match
 _TYPED = re.compile(rf"{DATA}, \d+\)\s+= \d").match
@@ -30,7 +30,7 @@ _AT_ONCE = re.compile(r"(.*)(\)\s+= (\d+)(?: <[\d.]+>)?)$", re.DOTALL).match
 
 
 def joined(lines: list[str]) -> list[str]:
-    """Return the same number of lines: a call split by output becomes one line, its other lines become OUTPUT_LINE."""
+    """Join each call that output split into its first line; replace its other lines by OUTPUT_LINE, so the count is kept."""
     ends = [i for i, line in enumerate(lines) if line[:1] in (")", "[", '"') and i and _ends(line)]
     if not ends:
         return lines
@@ -52,7 +52,7 @@ def _ends(line: str) -> bool:
 
 
 def _beginning(lines: list[str], end: int) -> int | None:
-    """Return the index of the last call's line before `end`, or None if the call has a result."""
+    """Return the index of the line before `end` where the unfinished call begins, or None if there is no such call."""
     for i in range(end - 1, max(end - _MOST_LINES, -1), -1):
         line = lines[i]
         if line == OUTPUT_LINE or SHOWS_RESULT(line) or line.endswith(UNFINISHED):
@@ -64,7 +64,7 @@ def _beginning(lines: list[str], end: int) -> int | None:
 
 
 def _call(start: str, end: str) -> str | None:
-    """Return the call that begins with the text `start` and ends with `end`, without the output between both."""
+    """Return the call that begins with the text `start` and ends with `end`, without output; None if the two do not match."""
     name = _NAME(start)
     assert name is not None
     m = _END(end)
@@ -78,7 +78,7 @@ def _call(start: str, end: str) -> str | None:
 
 
 def _written(text: str, at: int, result: str) -> str | None:
-    """Return the arguments of a call that wrote `result` bytes and whose output begins after them."""
+    """Return the arguments of a write of `result` bytes whose output follows them in `text`; None if they do not match."""
     m = _WRITES(text, at) if _WRITE(text[:at]) else None
     if m is None:
         return None
