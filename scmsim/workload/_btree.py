@@ -45,7 +45,8 @@ class Tree:
         self.free = _LEAF_ROOM  # bytes in the rightmost leaf
         self.root: Node | None = None  # set once the root is not a leaf
         self.before = self.pages  # pages at the start of the transaction
-        # pages that the transaction read: (number of old pages changed before the read, page)
+        # pages that the transaction read to balance them: (pages changed before the read, page); the count includes page 1,
+        # and leaves out pages added by the transaction
         self.siblings: list[tuple[int, int]] = []
 
     def insert(self, rows: int) -> set[int]:

@@ -163,7 +163,7 @@ def finish(job: Job) -> None:
         )
     if job.rate and job.reads and job.writes:
         raise UsageError(
-            f"{job.rate} of a mixed job: the clock chooses read or write, but a trace has none; take the option out"
+            f"{job.rate} of a mixed job is not modelled, since fio then chooses read or write by time; take the option out"
         )
     if job.names:
         job.nrfiles = len(job.names)

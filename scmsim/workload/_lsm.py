@@ -167,7 +167,10 @@ class Levels:
         return int(np.argmin(overlap / size))
 
     def _movable(self, level: int, index: int) -> list[Table]:
-        """Return a table and the neighbours (right neighbours first) that move down with it, as no table below overlaps them."""
+        """Return a table and the neighbours that move down with it, since no table of the next level overlaps them.
+
+        Neighbours on the right are added first, up to MOVED tables in all.
+        """
         tables, low, high = self.levels[level], index, index
         while high - low + 1 < MOVED and high + 1 < len(tables) and not self._below(level, tables[high + 1]):
             high += 1

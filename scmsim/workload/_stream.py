@@ -33,7 +33,7 @@ class Stream:
     fresh = False  # whether each piece is a new array, so that a batch may be a view of a piece
 
     def parts(self) -> Iterator[tuple[Pieces, int]]:
-        """Yield (function that makes the pieces of a pass, number of times the pass repeats), so that a replay may skip repeats."""
+        """Yield (function that makes the pieces of a pass, times that the pass occurs in a row); a replay may leave out repeats."""
         yield self.pieces, 1
 
     def pieces(self) -> Iterator[np.ndarray]:

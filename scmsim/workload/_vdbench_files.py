@@ -76,7 +76,7 @@ class Tree:
         return len(self.names) - 1
 
     def _populate(self, anchor: Anchor, random: np.random.Generator) -> None:
-        """Give the directories their numbers in order of creation, then the files, by depth and place of their directories."""
+        """Add the directories in order of creation, then the files, sorted by depth and position of their directories."""
         fsd, levels = anchor.entry, list[tuple[int, int, int]]()  # depth, place, object id
         depth, width, count = fsd["depth"], fsd["width"], fsd["files"]
         total = sum(width**level for level in range(1, min(depth, 64) + 1))
@@ -301,7 +301,11 @@ class Run:
         return [*[(FSYNC, file, -1, 0, -1, 0, t.number)] * syncs, (CLOSE, file, -1, 0, -1, 0, t.number)]
 
     def _file(self, t: Thread, exists: bool | None, full: bool = False) -> int:
-        """Return the next non-busy file for a thread, existing if `exists`, not empty if `full`; -1 if there is none."""
+        """Choose a file for a thread, in turn or at random, mark it busy and return its index; -1 if no file fits.
+
+        `exists` says whether the file must exist (None: either), `full` that it must not be empty.  A busy file fits only if
+        the workload shares files (fileio); with fileselect=once each file is chosen once.
+        """
         a, w = t.anchor, t.workload
         count, once = len(a.files), "once" in w["fileselect"]
         is_random, shared = any("random".startswith(word) for word in w["fileselect"]), "shared" in w["fileio"]

@@ -23,7 +23,7 @@ MIXES: dict[str, tuple[tuple[float, ...], str]] = {
     "f": ((0.5, 0, 0, 0, 0.5), "zipfian"),
 }
 DISTRIBUTIONS = ("zipfian", "latest", "uniform")
-LONGEST_SCAN = 100  # maximum records of a scan; lengths are uniform from 1
+LONGEST_SCAN = 100  # largest number of records in a scan; the numbers are uniform from 1
 THETA = 0.99
 _ITEMS = 10_000_000_000
 _ZETA_ITEMS = 26.46902820178302  # zeta of 10^10 items: a constant of ScrambledZipfianGenerator

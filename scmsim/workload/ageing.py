@@ -139,7 +139,10 @@ class _Pool:
         self.used = 0
 
     def refill(self, goal: int, most: int, draw: Callable[[int], np.ndarray]) -> Iterator[Step]:
-        """Create files until the next file would exceed `goal` live bytes; cut a file that alone exceeds the goal."""
+        """Create files until there are `most`, or the next would exceed `goal` live bytes (in whole pages).
+
+        A file larger than the goal is cut to the whole pages of the goal.
+        """
         full = False
         while not full and len(self.ids) < most:
             sizes = np.minimum(draw(min(_DRAW, most - len(self.ids))), goal // PAGE * PAGE)

@@ -45,7 +45,7 @@ PHASES = ("makedir", "copy", "scandir", "readall")
 class Workload(_stream.Stream):
     """Stream of the benchmark's operations (a records.Source); see PARAMS, sizes in bytes, interval in nanoseconds.
 
-    Raises UsageError for an unknown phase, or sizes from which no tree can be built.
+    Raises UsageError for an unknown phase, a count below 1, or fewer bytes in total than files.
     """
 
     @_stream.declared(PARAMS)
@@ -107,7 +107,7 @@ class Workload(_stream.Stream):
             (2, reads), (2, writes), (3, ops(READ, originals, self.sizes)),
             (4, ops(CLOSE, copies)), (5, ops(CLOSE, originals)),
         )  # fmt: skip
-        last = int(-(-self.sizes.max() // self.unit)) + 2  # positions reserved per file, from its open to its close
+        last = int(-(-self.sizes.max() // self.unit)) + 2  # positions of a file's open, create, reads and writes
         step = last + 6
 
         def place(order: int, rows: np.ndarray) -> np.ndarray:

@@ -153,7 +153,10 @@ def _goes_on(job: Job, state: State, before: int, total: int) -> bool:
 
 
 def _together(jobs: list[Iterator[np.ndarray]], waits: list[set[int]], flows: list[int]) -> Iterator[np.ndarray]:
-    """Yield the calls of jobs that run at once: they take turns of `flows` calls; a job first waits for its `wait_for`."""
+    """Yield the calls of jobs that run at once: in turn, `flows` calls of each.
+
+    A job starts when the jobs in its set of `waits` have ended.
+    """
     if len(jobs) == 1:
         yield from jobs[0]
         return

@@ -71,7 +71,7 @@ class Workload(_stream.Stream):
         _stream.choose("interface", p.interface, ("objects", "files"))
         p.at_least(1, "repeats", "live", "calls")
         if p.app in ("micro", "churn") and p.interface == "files":
-            raise UsageError(f"{p.app} runs only with memory objects; leave interface at 'objects'")
+            raise UsageError(f"{p.app} has no separate version with file calls; leave interface at 'objects'")
         self.app, self.interface, self.repeats = p.app, p.interface, p.repeats
         self.live, self.calls, self.seed = p.live, p.calls, p.seed
         paths, sizes = self._objects()

@@ -102,7 +102,7 @@ class _Mix:
         self.names: dict[int, int] = {}  # number of names of each file that has more than one
 
     def rows(self, calls: int, files: int, commits: int, mapped: int, unsynced: int) -> Iterator[tuple[int, ...]]:
-        """Yield files that exist at the start, uncounted, then the calls, commits, mapped calls, and calls without a sync."""
+        """Yield the calls that make the first files, uncounted; then calls, commits, mappings, and calls without a sync."""
         for _ in range(files):
             yield from self._prepared(self.draw.choice(SIZES))
         yield from self._calls(calls, _STEPS)

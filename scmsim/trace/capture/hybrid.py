@@ -26,7 +26,7 @@ def capture(job: common.Job) -> Captured:
 
     if job.options.pid is not None:
         raise UsageError(
-            "hybrid cannot attach, since an attached strace stops at every call; use --backend perf or strace"
+            "hybrid cannot attach: an attached strace has no filter, and stops at every call; use --backend perf or strace"
         )
     numbers = names(platform.machine())
     with job.prepared() as (work, raw):

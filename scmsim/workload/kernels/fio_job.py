@@ -40,15 +40,15 @@ JOB = np.dtype(
         ("current", "i8"), ("left", "i8"),  # file that is being served, -1: none; calls left before the next file
         ("finished", "i8"),  # files that have nothing left in this pass
         ("issued", "i8", (2,)), ("bytes", "i8"),  # transfers and bytes so far
-        ("direction", "i8"), ("direction_until", "i8"),  # mixed job: READING or WRITING, kept until `issued` has this value
+        ("direction", "i8"), ("direction_until", "i8"),  # mixed job: READING or WRITING, kept until its `issued` is this
         ("synced", "i8"),  # 1: the last row is a sync
         ("seeds", "i8", (8, 3)),  # random states, BLOCKS to IN_ORDER + 1
-        ("pass_limit", "i8"), ("pass_bytes", "i8"),  # bytes of a pass over the files, and those transferred so far
+        ("pass_limit", "i8"), ("pass_bytes", "i8"),  # bytes after which a pass ends; bytes transferred in this pass
         ("align", "i8", (2,)), ("unaligned", "i8"),  # unit of random offsets, bytes; 1: any length between least and most
         ("parts", "i8", (2,)), ("splits", "i8", (2, PARTS, 2)),  # bssplit: number of parts; the bytes and percentage of each part
         ("sequence", "i8"), ("until_fresh", "i8"),  # rw=randread:N: N, and the transfers until the next random offset
         ("repeats", "i8"), ("in_order", "i8"),  # 1: the N transfers have one offset; 1: the last offset was not random
-        ("seq_add", "i8"),  # bytes skipped after a sequential transfer (rw=read:-8k)
+        ("seq_add", "i8"),  # bytes from the end of a sequential transfer to the next one (rw=read:-8k)
         ("percent_random", "i8", (2,)),
         # random_distribution=zoned: 1; whether a zone is given; first and end of the zone of each percent of the transfers,
         # in percent of the file
@@ -184,7 +184,7 @@ def next_direction(j):
 
 @subroutine
 def enter_zone(j, f, maps, what):
-    """Enter the next zone once the bytes of this zone are done, or restart the zone at its end (zonemode=strided)."""
+    """Enter the next zone after `zone_size` bytes; at the end of a zone, continue at its start (zonemode=strided)."""
     if j["zone_bytes"] >= j["zone_size"]:
         j["zone_bytes"] = 0
         f["start"] += j["zone_range"] + j["zone_skip"]
@@ -237,7 +237,10 @@ def percent(seeds):
 
 @subroutine
 def place_in_order(j, f, what):
-    """Return the end of the last transfer, in bytes from the start of the range; -1 at the end of the file."""
+    """Return the next sequential offset, in bytes from `start`: the end of the last transfer plus `seq_add`.
+
+    Return -1 if the last transfer ended at the end of the file.
+    """
     if f["position"][what] >= f["end"]:
         return np.int64(-1)
     top = min(f["span"], f["end"])
@@ -254,7 +257,7 @@ def place_in_order(j, f, what):
 
 @subroutine
 def random_place(j, f, maps, what):
-    """Draw a random offset, in bytes from the start of the range; -1 if no block fits."""
+    """Draw a random offset, in bytes from the start of the range; negative if no block fits or is left."""
     unit = j["align"][what]
     if j["how"] == SKEWED:
         return skewed_next(f["skew"]) * unit
