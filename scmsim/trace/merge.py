@@ -83,7 +83,7 @@ def interleaved(streams: Sequence[Iterator[np.ndarray]]) -> Iterator[np.ndarray]
 
 
 def _offsets(traces: Sequence[StoredTrace]) -> tuple[list[int], list[int]]:
-    """Return the first file numbers and the first thread numbers of the traces in the merged trace."""
+    """Return the numbers that file 0 of each trace, and thread 0 of each trace, get in the merged trace."""
     files = np.cumsum([0, *[len(trace.files) for trace in traces[:-1]]]).tolist()
     counts = [1 + max((int(b["thread"].max()) for b in trace.batches(CHUNK)), default=0) for trace in traces[:-1]]
     return files, np.cumsum([0, *counts]).tolist()

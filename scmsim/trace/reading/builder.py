@@ -227,7 +227,7 @@ class TraceBuilder:
     ) -> None:
         """Add operations on data, one per record of the input, as int64 columns; `file` is -1 outside of `under`.
 
-        Transfers of no bytes are left out, unless `with_empty` is set.
+        Transfers of 0 bytes are left out, unless `with_empty` is set.
         """
         self.flush()
         self.report.lines += len(op)
@@ -281,7 +281,7 @@ class TraceBuilder:
             self.report.expect_rows(self.given.path)
 
     def each(self, lines: Iterable[str], handle: Callable[[str], str | None]) -> None:
-        """Pass some lines to `handle` as `lines` does; the rows wait for a `flush`."""
+        """Pass some lines to `handle` as `lines` does; a later `flush` writes the rows."""
         report = self.report
         for line in lines:
             report.lines += 1

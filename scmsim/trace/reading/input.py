@@ -104,7 +104,7 @@ class Input:
         return self._raw.taken
 
     def read(self, count: int) -> bytes:
-        """Return at most `count` bytes, none at the end; raise UsageError for damaged compressed data."""
+        """Return at most `count` bytes, b"" at the end; raise UsageError for damaged compressed data."""
         if self._rest:
             out, self._rest = self._rest[:count], self._rest[count:]
             return out
