@@ -58,11 +58,12 @@ def _request(imp: Importer, task: Task, text: str, flag: int) -> str | None:
     if kind.endswith("SYNC"):
         return imp.emit(task, FSYNC, found.node, -1, 0, flag | (DATA_ONLY if kind == "FDSYNC" else 0))
     length, offset, vector = _LENGTH(text), _OFFSET(text), _VECTOR(text)
-    asked = sum(map(int, vector)) if kind.endswith("V") else int(length[1]) if length else 0
-    if offset is None or (kind.endswith("V") and not vector):
+    lengths = vector if kind.endswith("V") else length and [length[1]]
+    if offset is None or not lengths:
         imp.report.blind["io_submit"] += 1
         return BOOKKEEPING
     at, writes = int(offset[1]), kind.startswith("PWRITE")
+    asked = sum(map(int, lengths))
     if asked and (writes or not found.node.exact):
         imp.report.blind[RESULTS] += 1
     if writes:

@@ -269,7 +269,8 @@ def random_place(j, f, maps, what):
         return random_block(j, f, maps, blocks) * unit
     zone = j["zones"][what, percent(j["seeds"][ZONE]) - 1]
     first = zone[0] * blocks // 100
-    return (random_block(j, f, maps, blocks * (zone[1] - zone[0]) // 100) + first) * unit
+    block = random_block(j, f, maps, blocks * (zone[1] - zone[0]) // 100)
+    return (block + first) * unit if block >= 0 else np.int64(-1)
 
 
 @subroutine

@@ -98,6 +98,8 @@ def test_requests_of_io_submit_are_rows(tmp_path: Path) -> None:
     ]
     vector = "io_submit(0x1, 1, [{aio_lio_opcode=IOCB_CMD_PREADV, aio_fildes=3, aio_buf=0x1, aio_nbytes=2, aio_offset=0}]) = 1"
     assert len(convert_lines(tmp_path, OPEN, vector).report.blind_spots) == 1
+    no_length = "io_submit(0x1, 1, [{aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3, aio_buf=0x1, aio_offset=0}]) = 1"
+    assert len(convert_lines(tmp_path, OPEN, no_length).report.blind_spots) == 1
 
 
 def test_a_path_relative_to_a_directory_of_sys_is_no_file(tmp_path: Path) -> None:
