@@ -29,7 +29,7 @@ FIELDS = [
     ("cpus", "i8"),
     ("cpu", "i8"),  # CPU of the current operation
     ("range_blocks", "i8"),  # blocks of a CPU's range; the device's last blocks may be in none
-    ("lost_blocks", "i8"),  # neither free nor in a file: the code forgets them
+    ("lost_blocks", "i8"),  # neither free nor in a file: WineFS's code loses them
     ("whole", "i8"),  # arena offset of a bitmap: 1 = a free extent that is not in a hole
     ("free_of", "i8", (MOST_CPUS,)),  # free blocks
     ("extents_of", "i8", (MOST_CPUS,)),  # aligned free extents

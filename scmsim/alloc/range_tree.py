@@ -162,7 +162,7 @@ def erase(s, arena, root, n):
 
 @kernel
 def _repair(s, arena, root, at):
-    """Restore equal numbers of black nodes on all ways after a black node above `at` was taken out; return the root."""
+    """Rebalance the tree after the removal of a black node, whose place `at` took; return the root."""
     while at != root and not get(s, arena, at, RED):
         up = get(s, arena, at, PARENT)
         left = 1 if get(s, arena, up, LEFT) == at else 0

@@ -38,7 +38,7 @@ WITH_LINES = "-lines"  # suffix of a second recording of a kernel, with lines fo
 NONE_AT_ALL = "none"  # given instead of a kernel: no footprints
 FORMAT = 3
 _MINORS = 20  # releases per major version of Linux: the last ones were 3.19, 4.20, 5.19 and 6.19
-ALIKE = 32  # number of measured calls of about the same amount; one of these calls is chosen
+ALIKE = 32  # candidates per operation: measured calls of about the same amount, one of which is chosen
 CHUNK = 1024  # most touches between two events
 MEASURED = np.dtype(  # a measured call in a footprint file
     (np.record, [("kind", "i8"), ("sites", "i8"), ("amount", "i8"), ("count", "i8"), ("opening", "i8")])
@@ -222,7 +222,7 @@ def read(path: pathlib.Path, sites: list[str]) -> Footprints:
         if header["format"] != FORMAT or not len(measured):
             raise ValueError("of another version, or empty")
         if lines and (len(lines[1]) != len(touches) or lines[1].max(initial=0) >= max(1, len(lines[0]))):
-            raise ValueError("lines that do not fit the touches")
+            raise ValueError("its cache lines do not match its touches")
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise UsageError(
             f"{str(path)!r} has no footprints ({str(error)[:80]}); make it with scmsim lab footprints"

@@ -65,10 +65,10 @@ _BOUND = bind("recorded", model, {model: {"write_back": write_back, "begin_event
 def simulate(
     state: np.ndarray, counters: np.ndarray, events: np.ndarray, bins: np.ndarray, room: int = ROOM
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
-    """Run `model.simulate` over the events, in slices with at most `room` write-backs, which fit the list.
+    """Run `model.simulate` over slices of the events that cause at most `room` write-backs, which the lists hold.
 
-    Yield (slice of the events, event of each write-back in the slice, first bytes, ends); the arrays are valid until the next
-    step.
+    Yield (slice of the events, array of each write-back's event, of its first byte, of its end); the next step overwrites
+    the arrays.
     """
     ends, start = np.cumsum(_most(events)), 0
     while start < len(events):

@@ -159,10 +159,10 @@ def _page(s: np.void, tlbs: list[_Array], held: list[list[int]], side: int, kind
 
 
 def _array(tlbs: list[_Array], held: list[list[int]], who: tuple[str, str], kind: tuple[int, bool]) -> tuple[int, int]:
-    """Return (the array that holds a page or -1, log2 of the size of the pieces in which the array holds the page).
+    """Return (array that holds a page, or -1; log2 of the bytes that one entry of the array maps of this page).
 
-    The piece is the largest size of any array that is at most the page's size.  An array that coalesces holds a 4 KiB page
-    whose neighbours are contiguous in pieces of several pages.
+    A page may take several smaller entries: an entry maps the largest size that any array has and the page can hold.
+    If a 4 KiB page has contiguous neighbours, an entry of a coalescing array maps several pages.
     """
     (key, side), (order, contiguous) = who, kind
     best = (-1, 12)

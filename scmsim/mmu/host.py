@@ -141,7 +141,7 @@ def _instruction() -> Iterator[Any]:
 
 
 def table(seen: Seen) -> dict[str, Any]:
-    """Return the machine's table (see `scmsim.mmu.presets`); values that were not seen are added to `seen.unseen`.
+    """Return the machine's table (see `scmsim.mmu.presets`); list the assumed values in `seen.unseen`.
 
     Raises
     ------

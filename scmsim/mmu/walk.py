@@ -29,7 +29,7 @@ from scmsim.mmu.columns import (
 from scmsim.mmu.state import ADDRESS
 from scmsim.mmu.tlb import touch
 
-LEVEL_BITS = 44  # a line of entries is named by its number in its level and, from this bit on, by the level
+LEVEL_BITS = 44  # key of a line of page-table entries: level << LEVEL_BITS | number of the line in the level
 _HOST = 8  # added to the level of the host's tables
 _DATA = 1 << 61  # distinguishes the guest-physical address of a page from that of a table
 MEMORY = 3  # index of DRAM, after the caches

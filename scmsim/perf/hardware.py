@@ -25,7 +25,7 @@ class Choice(NamedTuple):
 
 
 def table_here(name: str, machine: Machine) -> tuple[events.Table | None, str]:
-    """Return (event table `name`, or this CPU's, for the PMU that is present; ""), or (None, reason) without a table.
+    """Return (this CPU's event table, ""), or (None, reason) if there is none; `name` chooses another table.
 
     On a hybrid CPU the big cores are measured; pin the program to one of them.
     """

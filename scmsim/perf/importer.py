@@ -130,7 +130,9 @@ def _read(path: pathlib.Path) -> str:
     except OSError as error:
         raise UsageError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
     if len(content) > MAX_BYTES:
-        raise UsageError(f"{str(path)!r} is larger than {MAX_BYTES >> 20} MiB; is it a perf.data? give its perf script")
+        raise UsageError(
+            f"{str(path)!r} is larger than {MAX_BYTES >> 20} MiB; if it is a perf.data, give the output of perf script"
+        )
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:

@@ -69,8 +69,8 @@ def _check_places(readings: Sequence[Reading]) -> None:
         nested = next(((a, b) for a in names for b in names if a != b and _holds(a, b)), None)
         if nested:
             raise UsageError(
-                f"{event!r} was counted in control group {nested[0] or '/'!r} and in its subgroup {nested[1]!r}, which "
-                "a sum would have twice; count only one of the groups"
+                f"{event!r} was counted in control group {nested[0] or '/'!r} and in its subgroup {nested[1]!r}, so "
+                "a sum would count it twice; count only one of the groups"
             )
 
 

@@ -40,7 +40,7 @@ def models_of(names: Iterable[str], machine: str | dict[str, Any], paging: str |
 
 
 def machine_table(machine: "str | os.PathLike[str] | dict[str, Any]") -> dict[str, Any]:
-    """Return a machine's checked table."""
+    """Check a machine and return its table."""
     from scmsim.mmu import presets
 
     expect("machine", machine, (str, os.PathLike, dict), "the name of one machine, a TOML file or its table")

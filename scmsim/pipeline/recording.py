@@ -54,7 +54,7 @@ class Target:
 
 
 class RecordedMedium(Medium):
-    """The memory technology below the caches, whose accesses and write-backs go to a writer."""
+    """A memory medium that passes each of its accesses and write-backs to a writer."""
 
     def __init__(
         self, table: Mapping[str, Any], kinds: Sequence[str], counting: CounterIndex, writer: accesses.Writer

@@ -1,4 +1,4 @@
-"""Charts of many runs: a figure over the parameter with the most values, one line per choice of the other parameters."""
+"""Charts of many runs: the parameter with the most values on the x axis, one line per combination of the others."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple

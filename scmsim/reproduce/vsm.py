@@ -336,9 +336,7 @@ ANSWERS: dict[str, Callable[[bool], Answer]] = {
     "VSM-25": _worked_example,
     "VSM-26": _migration,
 }
-CACHES = (
-    "94 in order and 225 at random differ by what caches hold: copies in order lie in L3, which gives 77 (VSM-7) and 89"
-)
+CACHES = "published 94 in order, 225 at random: only copies in order fit in L3, which gives 77 (VSM-7) and 89 (VSM-9)"
 ENTRIES = (
     "who wrote the file decides: an entry of NOVA for each page here; as long as the requests they give 0.996 and 0.96"
 )

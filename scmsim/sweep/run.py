@@ -14,7 +14,7 @@ from scmsim.sweep import executors, store
 from scmsim.sweep.config import Sweep
 from scmsim.sweep.point import Settings, evaluate, in_words, key_of, source, varying
 
-OPERATIONS_PER_S = 1e6  # assumption for a replay through MMU and medium; a policy alone and repeated passes are faster
+OPERATIONS_PER_S = 1e6  # assumed for a replay through MMU and medium; paging alone and repeated passes are faster
 START_S = 0.2  # time to open the trace and build the models, s
 
 Progress = Callable[[int, int, float], None]  # points done, points, seconds left

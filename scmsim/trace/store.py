@@ -3,7 +3,7 @@
 The column `op` has the operation's name (dictionary encoded), `flags` the bits of OP.flag; the other columns have
 the name and type of their field.  Three keys of the file's key-value metadata make it a trace: `scmsim.schema` (a
 number), `scmsim.header` (the provenance as JSON), `scmsim.files` (the side table: an Arrow IPC stream, zstd, base64).
-pyarrow is imported on first use, because loading it takes longer than a light command may run.
+pyarrow is imported on first use, because loading it takes longer than a light command takes in all.
 """
 
 import base64

@@ -201,9 +201,9 @@ class Params(SimpleNamespace):
 def declared(
     table: Mapping[str, tuple[str, str, str]],
 ) -> Callable[[Callable[[Any, Params], None]], Callable[..., None]]:
-    """Return a decorator of a constructor: it takes the parameters of a table PARAMS, and passes them on as one object.
+    """Return a decorator: the constructor accepts the parameters of a table PARAMS and receives them as one object.
 
-    It also sets `interval` and `header`.
+    The decorated constructor also sets `interval` and `header`.
     """
     named = [(name, parse_param(default, unit)) for name, (default, unit, _) in table.items()]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD

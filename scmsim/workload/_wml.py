@@ -96,7 +96,7 @@ class Flowop:
 
 @dataclass
 class Thread:
-    """A kind of thread: its count over all instances of its process, memory and flowops."""
+    """A kind of thread: its flowops, its memory, and the number of such threads in all instances of its process."""
 
     name: str
     count: int

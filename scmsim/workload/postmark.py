@@ -141,7 +141,7 @@ class Workload(Stream):
     def _run(self) -> Iterator[tuple[int, int, int, int, int]]:
         """Yield the benchmark's actions, drawn with a table of twice as many slots as files."""
         draw, pool = Draws(self.seed), _Pool(2 * self.count, 1 + self.directories)
-        draw.skip(2 * self.high)  # the text with which all files begin
+        draw.skip(2 * self.high)  # Postmark first draws the text that it writes to all files
         for _ in range(self.count):
             yield from self._create(pool, draw)
         for _ in range(self.transactions):

@@ -11,7 +11,7 @@ _SHAPES = ("circle", "square", "triangle-up")
 
 
 def svg(zoo: Zoo) -> bytes:
-    """Return the picture, light or dark by the reader's preference; empty if there is nothing to compare.
+    """Return the chart as an SVG that follows the reader's light or dark theme; empty if there is nothing to compare.
 
     Raises EnvironmentProblem without the extra `report`.
     """

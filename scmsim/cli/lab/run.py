@@ -1,4 +1,4 @@
-"""`scmsim lab run`: run a trace or a microbenchmark on real file systems, and count."""
+"""`scmsim lab run`: run a trace or a microbenchmark on real file systems and count what the kernel does."""
 
 from typing import Any
 

@@ -130,7 +130,7 @@ def _tables() -> dict[int, list]:
 
 
 def _names() -> dict[int, list]:
-    """Return the templates of names: the new inode is ordered before its record, a record's end before the directory's inode."""
+    """Return the templates of namespace operations: fences order inode before record, record before directory inode."""
     return {
         SCAN: [step(LOAD, "directory scan", AT, 0, 0, BYTES)],
         SCANNED: [work("scan_entry", 0, COUNT)],

@@ -123,8 +123,8 @@ class State:
             length *= 2
         if length > MOST_WORDS:
             raise UsageError(
-                f"the model's tables would take {8 * length >> 30} GiB: a file's page table follows its largest offset; "
-                "look for huge offsets with 'scmsim trace info'"
+                f"the model's tables would take {8 * length >> 30} GiB: a file's page table grows with its "
+                "largest offset; look for huge offsets with 'scmsim trace info'"
             )
         expect_room(8 * need, "the model's tables")  # the old arena is copied, so both exist for a moment
         arena = np.zeros(length, np.int64)

@@ -61,6 +61,6 @@ def space(rows: np.ndarray, unit: int, **figures: Any) -> dict[str, int]:
 
 
 def by_file(rows: np.ndarray, unit: int) -> dict[str, np.ndarray]:
-    """Return columns with one row per file: object id, length, allocated and wasted bytes in pages of `unit` bytes."""
+    """Return columns with one row per file: object id, length, allocated and wasted bytes; a page has `unit` bytes."""
     file = np.flatnonzero(is_file(rows))
     return space_columns(file, rows[file, SIZE], rows[file, MAPPED], unit)

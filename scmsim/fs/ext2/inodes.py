@@ -21,7 +21,7 @@ DEEPEST = 64  # directories; ends a cycle of parents in a trace that mixes up it
 FREED = 0  # second in which the inode was freed << NUMBER_BITS | inode number
 FAMILY = 1  # row of the directory in the root
 ENTRY_WORDS = 2
-# A directory's record, one word each: fields of the queue of dirty files, which holds no directory.
+# Fields of a directory's record, one word each. They reuse fields of the dirty-file queue, which holds no directory.
 WAITING = e.DIRTY_SINCE_NS  # inodes of the directory in the ring
 LAST_SECOND = e.OLDER  # second in which an inode was freed last
 JUST_FREED = e.NEWER  # inodes freed in that second

@@ -124,7 +124,7 @@ def fallocate(s, arena, out, op, row):
 
 @subroutine
 def evict(s, arena, out, row):
-    """Free a file without a name, with its reservations."""
+    """Free a file without a name, and its reservations."""
     if not reserve_events(s, out, EVENTS):
         return False
     memory_operations.set_file(s, row)

@@ -1,4 +1,4 @@
-"""Answers of Linux's file systems about their files to the page faults of mappings (see `scmsim.fs.mapping.hooks`).
+"""Hooks by which Linux's file systems serve page faults on mappings of their files (see `scmsim.fs.mapping.hooks`).
 
 `f` is a file's row of the file table.  Source: Linux 5.13 fs/ext4/{inode.c: ext4_page_mkwrite, ext4_iomap_begin; file.c:
 ext4_dax_huge_fault}, fs/dax.c, mm/filemap.c: filemap_fault, do_sync_mmap_readahead.  Simplified: a load of a hole in the page cache

@@ -1,4 +1,4 @@
-"""Run the operations of file systems of memory that programs share (famfs, hugetlbfs, device-dax, DaxFS) one by one.
+"""Run the operations of file systems for shared memory (famfs, hugetlbfs, device-dax, DaxFS) one by one.
 
 A family binds `state`, EVENTS and the hooks to this module, HOOKS to the loop over operations and CALLS to `engine.calls`.
 """

@@ -41,7 +41,7 @@ def take_own(s, arena, f, page, want):
     block = arena[one + AT] + at
     arena[one + UNUSED] -= s.got
     s.windowed -= s.got
-    if before:  # the list is in the order of use
+    if before:  # the list is in the order of use: the last used comes first
         arena[before + NEXT], arena[one + NEXT], arena[f + e.PREALLOCATIONS] = (
             arena[one + NEXT],
             arena[f + e.PREALLOCATIONS],

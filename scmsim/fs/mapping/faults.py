@@ -51,7 +51,7 @@ def fault(s, arena, out, mapping, page, write):
         s, arena, w.FAULT_WORDS + 2 * (page >> 9)
     ):
         return NO_ROOM
-    s.map_cost = 0  # from now on the kernels of mappings charge mmap and munmap
+    s.map_cost = 0  # the trace has touches, so from now on `fs.mapping` charges mmap and munmap
     arena[s.maps + w.ADVICE_AT_WORK] = advice.over(arena, mapping, page, page + 1)
     answered = arena[s.maps + w.REPLY]
     if answered == w.REFUSED:

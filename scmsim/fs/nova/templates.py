@@ -153,8 +153,8 @@ def data_templates(inplace: bool, counters: bool, entry_bytes: int, inode_fence:
         _step(STORE, "log append", PAGE, LOG_BYTES, 4),
         _step(FLUSH, "log append", PAGE, LOG_BYTES, 4),
     ]
-    # nova_append_log_entry of a record without data: clear it, then store its fields. nova_update_entry_csum writes
-    # back one line's length of the record, with or without checksums.
+    # nova_append_log_entry of a record without data: clear it, then store its fields. nova_update_entry_csum flushes
+    # 64 bytes from the record's start, even if checksums are off.
     checked = [_step(LOAD, "inode", INODE, 0, 120)] if counters else []  # nova_check_inode_integrity
     entry = [*checked, _step(STORE, "log append", ENTRY, 0, 0, BYTES), _step(STORE, "log append", ENTRY, 0, 0, FIELDS)]
     written = (

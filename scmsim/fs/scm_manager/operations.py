@@ -59,7 +59,7 @@ def own_units(op):
 
 @subroutine
 def own_begin(s, arena, op, row):
-    """Return whether an operation that only a variant has may begin, as an outcome; grow the tables that it changes."""
+    """Reserve table space for an operation that only a variant has; return its outcome.  By default, do nothing."""
     return DONE
 
 

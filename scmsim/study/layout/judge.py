@@ -31,8 +31,8 @@ PLACED = (
     "physical",
     "length",
     "unwritten",
-)  # fields that are equal in an extent at the kernel's place
-CUT = ("file", "logical", "length", "unwritten")  # fields that are equal in an extent at another place
+)  # fields that must match for an extent to equal the kernel's
+CUT = ("file", "logical", "length", "unwritten")  # the same, wherever the extent is on the device
 
 
 class Synced:

@@ -53,7 +53,7 @@ def _belongs(place: np.ndarray, call: np.ndarray, file: np.ndarray) -> np.ndarra
     follows = np.append(False, p[1:] == p[:-1])
     differs = follows & np.append(False, f[1:] != f[:-1])
     changes = np.bincount(thing, differs) / np.maximum(np.bincount(thing, follows), 1)
-    # calls of each file on each object, and all calls on the object from the file's first one to its last
+    # per object and file: the file's share of all calls on the object between the file's first and last call
     pair = np.lexsort((np.arange(len(p)), f, thing))
     begins = np.append(True, (thing[pair][1:] != thing[pair][:-1]) | (f[pair][1:] != f[pair][:-1]))
     group = np.cumsum(begins) - 1

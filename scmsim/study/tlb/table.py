@@ -56,7 +56,11 @@ def ratio(told: Mapping[str, Any]) -> str:
 
 
 def rows(cell: card.Cell, by: str) -> list[list[str]]:
-    """Return the figures of a cell for both sides by region and page size or by page size; or by mechanism (replay only)."""
+    """Return a table of a cell's figures; `by` is "region", "page" or "mechanism".
+
+    Regions and mechanisms are also split by page size.  Mechanisms have figures of the replay alone, the others of both
+    sides.
+    """
     sides = ("replay",) if by == "mechanism" else ("real", "replay")
     keys = {"region": ("region", "page"), "page": ("page",), "mechanism": ("site", "region", "page")}[by]
     found: dict[tuple[str, ...], dict[str, dict[str, int]]] = {}

@@ -30,7 +30,7 @@ _SHOWN = 20  # number of files whose page sizes are in the header
 
 
 class Joined:
-    """The conversion of one text; `how` is advice for recording the calls too."""
+    """Conversion of one text of memory accesses; if the text lacks the calls, the error gives the advice `how`."""
 
     def __init__(self, job: Import, form: str, tool: str, how: str, cwd: str = "") -> None:
         self.job, self.imp = job, Importer(Names(job.under), cwd)

@@ -34,7 +34,7 @@ _LINE = re.compile(
 )
 _FTRACE_TITLE = re.compile(r"\s*#|Input file \S.* added$")
 _REMAP = re.compile(r"<-\s+\((\d+),(\d+)\)\s+(\d+)")
-_MOST_REMAPS = 1 << 16  # limit of remembered requests on their way to a lower device
+_MOST_REMAPS = 1 << 16  # maximum number of requests remembered until they appear on a lower device
 _BELOW = "request of a device above it (see the note)"
 _SUMMARY = re.compile(r"CPU\d+ \(|Total \(|Throughput \(|Events \(|Skips: |\s+\w[\w /]*:\s")
 
