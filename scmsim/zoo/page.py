@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from scmsim.core.text import printable
 from scmsim.result.tables.figures import ABSENT, number
 from scmsim.result.tables.layout import comma_separated, markdown
+from scmsim.sweep.point import WARNINGS
 from scmsim.zoo import FIGURES, SPANNED, Entry, Row, Zoo
 from scmsim.zoo.compared import BESIDE, COLUMNS, SORTED_BY, compared, ranked
 
@@ -193,8 +194,8 @@ def _notes(said: Mapping[str, str], before: str) -> Iterator[str]:
     """Yield the notes on file systems, each text once."""
     names: dict[str, list[str]] = {}
     for fs, text in said.items():
-        if text:
-            names.setdefault(printable(text), []).append(fs)
+        for each in filter(None, text.split(WARNINGS)):
+            names.setdefault(printable(each), []).append(fs)
     for text, those in names.items():
         others = [fs for fs in said if fs not in those]
         but = f"all but {', '.join(others)}" if others else "all"
