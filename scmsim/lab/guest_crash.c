@@ -1,7 +1,7 @@
 /* The guest's part in a crash check: labelled writes, and a look at what the file system reads from a state of its device.
  *
- * Every 8 bytes that operation k writes to a file hold (k + 2) << 32 | page of the file, spread over the bytes; 1 << 32 | page is
- * from before the first operation.  So the data read after a crash identifies the operation that wrote it, and the page.
+ * Every 8 bytes that operation k writes to a file hold (k + 2) << 32 | page of the file; 1 << 32 | page is from before the first
+ * operation.  So the data read after a crash identifies the operation that wrote it, and the page.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -39,17 +39,10 @@ static uint64_t result_count;
 static char **paths, *type, *options;
 static long path_count;
 
-/* Return a label with its bits spread over all bytes, hardly one of which is 0: the loss of one byte shows.  _files.py undoes it. */
-static uint64_t spread(uint64_t label)
-{
-    uint64_t word = label * 0x9E3779B97F4A7C15u;
-    return (word ^ word >> 32) * 0x9E3779B97F4A7C15u;
-}
-
 void label(char *memory, int64_t offset, int64_t length, int64_t version)
 {
     for (int64_t i = 0; i < length;) {
-        uint64_t word = spread((uint64_t)version << 32 | (uint32_t)((offset + i) / 4096));
+        uint64_t word = (uint64_t)version << 32 | (uint32_t)((offset + i) / 4096);
         int64_t in = (offset + i) % 8, n = 8 - in < length - i ? 8 - in : length - i;
         memcpy(memory + i, (char *)&word + in, n);
         i += n;

@@ -9,7 +9,7 @@ from scmsim import crash
 from scmsim.core.errors import EnvironmentProblem, UnknownName, UsageError
 from scmsim.core.records import CREATE, FSYNC, OP, RENAME, TRUNCATE, WRITE, Files
 from scmsim.crash import kernel
-from scmsim.crash.kernel import _check, _files, _outcomes, _walk
+from scmsim.crash.kernel import _check, _outcomes, _walk
 from scmsim.crash.kernel._files import FIRST, Words
 from scmsim.fs.recovery.expected import FileState
 from scmsim.fs.recovery.image import label_of
@@ -40,7 +40,7 @@ def recording(entries, ops, tmp_path):
 
 
 def word(version):
-    return _files._raw(version << 32)
+    return (version << 32).to_bytes(8, "little")
 
 
 def entry(kind, at=0, data=b"", function="copy_data", lines=0):
@@ -173,7 +173,7 @@ def test_words_written_in_part_are_known_by_their_content():
     words, before = Words(3), FileState(frozenset({1}), 64, {0: label_of(1, 0)})
     op = type("Op", (), {"op": WRITE, "offset": 12, "length": 8, "file": 0})()
     words.take(op, 2, before)
-    old, new = word(1), word(2)
+    old, new = label_of(1, 0).to_bytes(8, "little"), label_of(2, 0).to_bytes(8, "little")
     after = FileState(
         frozenset({1}), 64, {0: np.array([label_of(1, 0)] + [label_of(2, 0)] * 2 + [label_of(1, 0)] * 509)}
     )
@@ -199,7 +199,7 @@ def test_an_inode_that_another_file_has_now(monkeypatch, tmp_path):
     found.names = [(Name(-1, 1, 0), INODE), (Name(-1, 0, 0), INODE)]
     names = _check.Names(found)
     walk = _walk.Walk(found, kernel.PROMISES["fsync"], True)
-    seen = SeenFile(INODE, 8, False, ((int.from_bytes(word(2), "little"), 1),))
+    seen = SeenFile(INODE, 8, False, ((2 << 32, 1),))
     assert (
         names.shared(0) and names.found(1, ((PATH, seen),), walk) == {3} and not names.found(0, ((PATH, seen),), walk)
     )
@@ -263,11 +263,3 @@ def test_options_that_format_at_each_mount_are_refused():
     system = systems.System("mine", "NOVA", options="init,data_cow")
     with pytest.raises(UsageError, match="'mine' has 'init'.*format_options"):
         kernel.check(None, system, None, promise="call")
-
-
-def test_each_byte_of_a_label_shows_in_its_word():
-    """A lost byte leaves a zero: hardly a byte of a label's word is one."""
-    labels = [label_of(version, page << 12) for version in range(1, 40) for page in (0, 1, 300)]
-    words = np.frombuffer(b"".join(map(_files._raw, labels)), "<u8")
-    assert _files._labels_of(words).tolist() == labels
-    assert (words.view(np.uint8) == 0).mean() < 0.02

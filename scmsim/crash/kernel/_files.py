@@ -12,9 +12,6 @@ from scmsim.lab.persistence import Name, Recording, SeenFile
 
 FIRST = 1  # version of the state before the first operation; operation k is version k + 2
 _MOST_DEPTH = 48
-# The guest spreads a label's bits over a word's eight bytes (spread() of guest_crash.c), so that the loss of one byte shows.
-_FACTOR = 0x9E3779B97F4A7C15
-_INVERSE = np.uint64(pow(_FACTOR, -1, 1 << 64))
 
 
 class Names:
@@ -72,8 +69,7 @@ class Names:
         files = self._owners[path, one.inode]
         if len(files) == 1:
             return files[0]
-        words = np.array([word for word, _ in one.runs if word], np.uint64)
-        writers = {self._writer(int(label) >> VERSION_SHIFT) for label in _labels_of(words)}
+        writers = {self._writer(word >> VERSION_SHIFT) for word, _ in one.runs if word}
         told = [file for file in files if file in writers]
         expected = [file for file in files if any(state.names for state in history.allowed(file).states)]
         return (told or expected or files)[-1]
@@ -115,14 +111,14 @@ class Words:
 
     def normal(self, file: int, words: np.ndarray, size: int, states: list[FileState]) -> np.ndarray:
         """Return the labels of the words that were read."""
-        found = _labels_of(words)
+        found = words.view(np.int64).copy()
         known = self._known.get(file, {})
         last = size // WORD
         for word in known.keys() | ({last} if size % WORD else set()):
             if word >= len(found):
                 continue
             valid = min(WORD, size - word * WORD)
-            raw = words[word].tobytes()[:valid]
+            raw = found[word].tobytes()[:valid]
             options = [*known.get(word, []), *((_raw(label), label) for label in _expected(states, word))]
             match = [label for content, label in options if content[:valid] == raw]
             found[word] = max(match) if match else found[word]
@@ -132,15 +128,7 @@ class Words:
 
 
 def _raw(label: int) -> bytes:
-    """Return the bytes of a word with this label; zeroes for a label below 0."""
-    word = max(label, 0) * _FACTOR % (1 << 64)
-    return ((word ^ word >> 32) * _FACTOR % (1 << 64)).to_bytes(WORD, "little")
-
-
-def _labels_of(words: np.ndarray) -> np.ndarray:
-    """Return the labels of whole words of a file."""
-    spread = words.astype(np.uint64) * _INVERSE
-    return ((spread ^ spread >> np.uint64(32)) * _INVERSE).view(np.int64)
+    return int(max(label, 0)).to_bytes(WORD, "little")
 
 
 def _label(state: FileState, word: int) -> int:
