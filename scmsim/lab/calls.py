@@ -26,9 +26,8 @@ KINDS = ("own", "deferred", "other")
 INTERRUPTS = "(interrupts)"
 SENT, OTHER_CPUS = "(interrupts by other CPUs)", "(other CPUs)"
 
-Task = tuple[
-    int, str
-]  # OWN, DEFERRED or OTHER; a name: the function of a thread or work item, "" for the calls themselves
+# OWN, DEFERRED or OTHER; a name: the function of a thread or work item, "" for the calls themselves.
+Task = tuple[int, str]
 
 _INTERRUPT = re.compile(
     r"(asm_)?(sysvec_|common_interrupt|exc_nmi)|_*do_softirq|handle_softirqs|_*irq_exit|ret_from_intr|run_ksoftirqd"

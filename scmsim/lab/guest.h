@@ -76,7 +76,7 @@ int descriptor(long file);                                     /* return a file'
 
 long tell_layout(const struct operation *o);                   /* see guest_layout.c */
 void wait_for_removal(const struct operation *o);             /* see guest_layout.c */
-void add_joined(uint32_t file, uint64_t logical, uint64_t physical, uint64_t length, int64_t tag); /* see guest_layout.c */
+void add_joined(uint32_t file, uint32_t flags, uint64_t logical, uint64_t physical, uint64_t length, int64_t tag); /* the same */
 long by_tree(int fd, uint32_t file, int64_t tag);              /* see guest_trees.c */
 extern uint64_t extent_count;
 extern struct extent *extents;

@@ -39,14 +39,14 @@ static void add(uint32_t file, uint32_t flags, uint64_t logical, uint64_t physic
 }
 
 /* Report a run of a file, joined with the run before it where it follows that one. */
-void add_joined(uint32_t file, uint64_t logical, uint64_t physical, uint64_t length, int64_t tag)
+void add_joined(uint32_t file, uint32_t flags, uint64_t logical, uint64_t physical, uint64_t length, int64_t tag)
 {
     struct extent *e = extent_count ? &extents[extent_count - 1] : NULL;
-    if (e && e->file == file && e->buffer == tag && !e->flags && e->logical + e->length == logical
+    if (e && e->file == file && e->buffer == tag && e->flags == flags && e->logical + e->length == logical
         && e->physical + e->length == physical)
         e->length += length;
     else
-        add(file, 0, logical, physical, length, tag);
+        add(file, flags, logical, physical, length, tag);
 }
 
 /* Report the extents of an open file as FIEMAP has them. */
@@ -80,23 +80,16 @@ static long by_fiemap(int fd, uint32_t file, int64_t tag)
 static long by_pages(int fd, int pagemap, uint32_t file, int64_t tag, int64_t start, int64_t end)
 {
     static uint64_t entries[AT_ONCE];
-    int64_t first = start & -PAGE, bytes = ((end + PAGE - 1) & -PAGE) - first, begun = extent_count;
+    int64_t first = start & -PAGE, bytes = ((end + PAGE - 1) & -PAGE) - first;
     char *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, first);
     if (at == MAP_FAILED)
         return -errno;
     for (int64_t done = 0; done < bytes; done += AT_ONCE * PAGE) {
         int64_t pages = bytes - done < AT_ONCE * PAGE ? (bytes - done) / PAGE : AT_ONCE;
         check(pread(pagemap, entries, pages * 8, ((uint64_t)at + done) / PAGE * 8) == pages * 8, "read", "the page map");
-        for (int64_t i = 0; i < pages; i++) {
-            uint64_t logical = first + done + i * PAGE, physical = (entries[i] & FRAME) * PAGE;
-            struct extent *e = (int64_t)extent_count > begun ? &extents[extent_count - 1] : NULL;
-            if (!(entries[i] >> 63))
-                continue;
-            if (e && e->logical + e->length == logical && e->physical + e->length == physical)
-                e->length += PAGE;
-            else
-                add(file, BY_PAGES, logical, physical, PAGE, tag);
-        }
+        for (int64_t i = 0; i < pages; i++)
+            if (entries[i] >> 63)
+                add_joined(file, BY_PAGES, first + done + i * PAGE, (entries[i] & FRAME) * PAGE, PAGE, tag);
     }
     munmap(at, bytes);
     return 0;
@@ -135,16 +128,15 @@ static void free_space(int64_t tag)
         struct fsmap_head head;
         struct fsmap records[AT_ONCE];
     } found;
+    struct statfs about;
+    int known = 0;
     memset(&found.head, 0, sizeof found.head);
     found.head.fmh_count = AT_ONCE;
     found.head.fmh_keys[1] = (struct fsmap){UINT32_MAX, UINT32_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, {0}};
-    if (ioctl(root, FS_IOC_GETFSMAP, &found)) {
-        struct statfs about;
-        if (!fstatfs(root, &about))
-            add(FREE, IN_ALL, 0, 0, (uint64_t)about.f_bfree * about.f_bsize, tag);
-        return;
-    }
-    while (!ioctl(root, FS_IOC_GETFSMAP, &found) && found.head.fmh_entries) {
+    while (!ioctl(root, FS_IOC_GETFSMAP, &found)) {
+        known = 1;
+        if (!found.head.fmh_entries)
+            return;
         const struct fsmap *last = &found.records[found.head.fmh_entries - 1];
         for (const struct fsmap *f = found.records; f <= last; f++)
             if (f->fmr_flags & FMR_OF_SPECIAL_OWNER && f->fmr_owner == FMR_OWN_FREE)
@@ -153,6 +145,8 @@ static void free_space(int64_t tag)
             return;
         found.head.fmh_keys[0] = *last;
     }
+    if (!known && !fstatfs(root, &about))
+        add(FREE, IN_ALL, 0, 0, (uint64_t)about.f_bfree * about.f_bsize, tag);
 }
 
 /* Report every file that exists, and then the free space; files that the trace removed have no name. */

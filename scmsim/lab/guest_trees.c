@@ -80,7 +80,7 @@ static void walk(uint32_t file, int64_t tag, uint64_t at, int height, uint64_t f
     if (!at)
         return;
     if (!height) {
-        add_joined(file, first << shift, at, 1UL << shift, tag);
+        add_joined(file, 0, first << shift, at, 1UL << shift, tag);
         return;
     }
     read_block(nodes[height - 1], at);

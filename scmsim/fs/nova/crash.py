@@ -55,9 +55,7 @@ class RecoveryModel(Base):
         self.done: dict[int, tuple[int, int, int, int]] = {}  # file -> life, entries in `base`, their size and its age
         self.sized: dict[int, list[Any]] = {}  # file -> entries whose size changed in place and may be lost
         blocks = file_row.of(self.state, FILE_WORDS)[:, LOG_BLOCK].tolist()
-        self.begun = {
-            file for file, block in enumerate(blocks) if block
-        }  # directories with a log from before the trace
+        self.begun = {file for file, block in enumerate(blocks) if block}  # directories that have a log at first
         self.running = {file: Running([blocks[file] * PAGE]) for file in self.begun}
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
@@ -157,9 +155,8 @@ class Call:
             int(op.replaced) if op.op == records.RENAME and op.replaced >= 0 and op.replaced != op.file else -1
         )
         self.parent = self._parent()
-        self.source = (
-            self._directory(self.file) if op.op == records.RENAME else self.parent
-        )  # directory of the old name
+        # Directory of the old name.
+        self.source = self._directory(self.file) if op.op == records.RENAME else self.parent
         self.me = self._running(self.file)
         copies = copied(op, events, "data copy") if op.op == records.WRITE else []
         self.copies = {i: span for i, *span in copies}

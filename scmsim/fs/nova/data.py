@@ -12,9 +12,9 @@ from scmsim.fs.nova import state, templates
 from scmsim.fs.nova.log import (
     append_entry,
     begin_transaction,
-    begins_collection,
     entry_fits,
     inode_of,
+    request_collection,
     used_bytes,
     words_of,
 )
@@ -258,7 +258,7 @@ def write_file(s, arena, out, op, row):
             if s.fresh > 0:
                 emit_template(s, out, templates.COMMIT)
             s.stage = state.ASSIGNING
-        if begins_collection(s):
+        if request_collection(s):
             return False
     return s.fresh == 0 or assign_fresh(s, arena, out, row)
 

@@ -208,8 +208,8 @@ def append_entry(s, arena, out, row, length):
 
 
 @subroutine
-def begins_collection(s):
-    """Return whether the operation must stop for a thorough GC that its log is due for, and request that.
+def request_collection(s):
+    """Request the thorough GC that the log is due for; return whether the operation must stop for it.
 
     NOVA collects inside the append (nova_extend_inode_log), so before the operation's next allocation or release.
     """

@@ -16,8 +16,8 @@ from scmsim.fs.nova.log import (
     append_entry,
     append_record,
     begin_transaction,
-    begins_collection,
     entry_fits,
+    request_collection,
     words_of,
 )
 from scmsim.jit import subroutine
@@ -184,7 +184,7 @@ def fill_holes(s, arena, out, row, stop, zero, grows):
         s.resume_at += count
         if not zero:
             s.emitted = emitted
-        elif begins_collection(s):
+        elif request_collection(s):
             return False
     return True
 
@@ -225,7 +225,7 @@ def truncate(s, arena, out, row, new_size):
             s.reg[templates.TO] = block * state.BLOCK + (new_size & 4095)
             s.reg[templates.BYTES] = state.BLOCK - (new_size & 4095)
             emit_template(s, out, templates.TRUNCATE_TAIL)
-        if begins_collection(s):
+        if request_collection(s):
             return False
     # Pages after the file's end go only with a page before it (nova_truncate_file_blocks).
     if first < (arena[row + file_row.SIZE] + state.BLOCK - 1) >> 12 and not free_pages(s, arena, out, row, first, 1):

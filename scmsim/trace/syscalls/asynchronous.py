@@ -7,7 +7,7 @@ Rules
   Requests that may have moved fewer bytes (writes, and reads of files of unknown length) are counted, and reported among
   the blind spots.
 - All rows of a call except the first carry the flag CONTINUES.
-- A request whose offset or vector of lengths is missing in the text makes no row; io_submit is then reported as a blind spot.
+- A request whose offset or length is missing in the text makes no row; io_submit is then reported as a blind spot.
 """
 
 import re
