@@ -1,63 +1,98 @@
-"""Alignment-aware allocator: a request of 2 MiB gets an aligned free extent, every other request the lowest hole.
+"""Alignment-aware allocator: requests of 2 MiB take an aligned free extent, all others the first hole.
 
-A hole is a free run without a whole aligned extent of 2 MiB; an aligned extent is broken only if the CPU's range has no hole left.
-Each CPU has a range of the device; a request that does not fit its own range goes to the range with most free blocks in holes, or
-with most free blocks.
-Source: WineFS fs/winefs/balloc.c (pmfs_new_blocks, pmfs_alloc_blocks_in_free_list, pmfs_free_blocks).  Unit: blocks of 4096 bytes.
-Works on the bitmaps of `first_fit`, which track the whole device.  Simplified: ranges are multiples of an extent, unlike in WineFS.
+Each CPU has a range of the device, and two sorts of free space in it: whole aligned extents of 2 MiB, of which the lowest serves a
+request, and holes, a red-black tree of free runs.  A hole serves a request with its first blocks, or with all if it is shorter.
+An extent becomes a hole only if the CPU has no hole left.  A request that does not fit the CPU's range goes to the range with most
+free blocks in holes, or with most free blocks.
+
+Three properties of the code decide where blocks are, and are modelled: the last extent of each range is a hole from the start; a
+freed run joins its neighbours, and only then is looked for extents; and if such a run has blocks before and after its extents, the
+node of those after enters the tree with the key 0, so before all others, where `first` does not reach it.
+Source: WineFS fs/winefs/balloc.c (winefs_init_blockmap, winefs_new_blocks, winefs_get_candidate_free_list,
+winefs_alloc_blocks_in_free_list, winefs_free_blocks, check_and_insert_huge_aligned).  Unit: blocks of 4096 bytes.
 """
 
 import numpy as np
 
-from scmsim.alloc import first_fit
+from scmsim.alloc import range_tree
+from scmsim.alloc.bitmap import lowest_bit
+from scmsim.alloc.range_tree import HIGH, LEFT, LOW, RIGHT
 from scmsim.jit import kernel
 
 _ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
-EXTENT, WORDS = 512, 8  # blocks of an aligned extent, and its bitmap words
+EXTENT = 512  # blocks of an aligned extent
 MOST_CPUS = 64
+NODES = 2048  # of the pool at the start
 
 FIELDS = [
+    *range_tree.FIELDS,
     ("cpus", "i8"),
     ("cpu", "i8"),  # CPU of the current operation
-    ("range_blocks", "i8"),  # blocks of a CPU's range; the last range also has the remainder
-    ("free_of", "i8", (MOST_CPUS,)),  # free blocks of each CPU's range
+    ("range_blocks", "i8"),  # blocks of a CPU's range; the device's last blocks may be in none
+    ("lost_blocks", "i8"),  # neither free nor in a file: WineFS's code loses them
+    ("whole", "i8"),  # arena offset of a bitmap: 1 = a free extent that is not in a hole
+    ("free_of", "i8", (MOST_CPUS,)),  # free blocks
     ("extents_of", "i8", (MOST_CPUS,)),  # aligned free extents
-    ("hole_low", "i8", (MOST_CPUS,)),  # no hole is below this word of the bitmap
-    ("extent_low", "i8", (MOST_CPUS,)),  # no aligned free extent is below this word
+    ("extent_low", "i8", (MOST_CPUS,)),  # no aligned free extent is below this one
+    ("root_of", "i8", (MOST_CPUS,)),  # tree of holes
+    ("first_of", "i8", (MOST_CPUS,)),  # hole that serves the next request; 0: none
 ]
 
 
+def arena_words(blocks: int) -> int:
+    """Return the arena words that `attach` reserves."""
+    return blocks // EXTENT // 64 + 1 + (NODES + 1) * range_tree.WORDS
+
+
 def attach(state, reserved: int, blocks: int, cpus: int) -> None:
-    """Lay out the bitmaps with blocks [reserved, blocks) free, and divide the device among the CPUs."""
-    first_fit.attach(state, reserved, blocks)
-    record = state.record[0]
-    record.cpus, record.range_blocks = cpus, blocks // cpus // EXTENT * EXTENT
+    """Divide the device among the CPUs, with blocks [reserved, blocks) free."""
+    record, arena = state.record[0], state.arena
+    record.blocks = record.tracked = blocks
+    record.cpus, record.range_blocks = cpus, blocks // cpus
+    record.whole = record.arena_top
+    record.arena_top += blocks // EXTENT // 64 + 1
+    range_tree.ready(record, arena, NODES)
     for cpu in range(cpus):
         first = cpu * int(record.range_blocks)
-        stop = blocks if cpu == cpus - 1 else first + int(record.range_blocks)
-        low = max(first, reserved)
+        low, stop = max(first, reserved), first + int(record.range_blocks)
+        record.extent_low[cpu] = low // EXTENT
         record.free_of[cpu] = max(stop - low, 0)
-        record.extents_of[cpu] = max(stop // EXTENT - -(-low // EXTENT), 0)
-        record.hole_low[cpu] = record.extent_low[cpu] = first >> 6
+        record.free_blocks += max(stop - low, 0)
+        if low >= stop:
+            continue
+        up, last = -(-low // EXTENT) * EXTENT, (stop - 1) // EXTENT * EXTENT
+        for start, end in ((low, min(up, stop)), (max(last, up), stop)):
+            if start < end:
+                root, node = range_tree.insert(record, arena, record.root_of[cpu], start, start, end - 1)
+                record.root_of[cpu] = root
+                record.first_of[cpu] = record.first_of[cpu] or node
+        for extent in range(up // EXTENT, last // EXTENT):
+            arena[record.whole + (extent >> 6)] |= _ONE << (extent & 63)
+            record.extents_of[cpu] += 1
+
+
+def reserve_tables(state, count: int) -> None:
+    """Take an extent of each CPU for its inodes (winefs_alloc_inode_table), but `count` of the first, which has them all here."""
+    record = state.record[0]
+    for cpu in range(int(record.cpus)):
+        for _ in range(min(1 if cpu else count, int(record.extents_of[cpu]))):
+            take_extent(record, state.arena, cpu)
+            record.free_of[cpu] -= EXTENT
+            record.free_blocks -= EXTENT
 
 
 @kernel
-def is_extent(s, arena, word):
-    """Return whether every block of the aligned extent at `word` of the bitmap is free."""
-    if (word + WORDS) << 6 > s.blocks:
-        return False
-    for w in range(word, word + WORDS):
-        if arena[s.bits + w] != -1:
-            return False
-    return True
+def is_enough(s, cpu, want):
+    """Return whether a CPU has as many free blocks as a request, and finds some of them (not_enough_blocks)."""
+    return s.free_of[cpu] >= want and (s.first_of[cpu] != 0 or s.extents_of[cpu] > 0)
 
 
 @kernel
 def pick(s, want):
-    """Return the CPU whose range serves a request."""
-    if s.free_of[s.cpu] >= want:
+    """Return the CPU whose range serves a request (winefs_get_candidate_free_list)."""
+    if is_enough(s, s.cpu, want):
         return s.cpu
-    best, most, with_holes, holes = s.cpu, s.free_of[s.cpu], -1, 0
+    best, most, with_holes, holes = 0, 0, -1, 0
     for cpu in range(s.cpus):
         if s.free_of[cpu] > most:
             best, most = cpu, s.free_of[cpu]
@@ -68,40 +103,27 @@ def pick(s, want):
 
 
 @kernel
-def lowest_extent(s, arena, cpu):
-    """Return the first block of the lowest aligned free extent of a CPU, which must have one."""
-    word = s.extent_low[cpu]
-    while not is_extent(s, arena, word):
-        word += WORDS
-    s.extent_low[cpu] = word
-    return word << 6
+def take_extent(s, arena, cpu):
+    """Take the lowest aligned free extent of a CPU, which must have one; return its first block."""
+    extent = s.extent_low[cpu]
+    word = extent >> 6
+    bits = arena[s.whole + word] & -(_ONE << (extent & 63))
+    while bits == 0:
+        word += 1
+        bits = arena[s.whole + word]
+    extent = (word << 6) + lowest_bit(bits)
+    arena[s.whole + word] &= ~(_ONE << (extent & 63))
+    s.extent_low[cpu] = extent
+    s.extents_of[cpu] -= 1
+    return extent * EXTENT
 
 
 @kernel
-def lowest_hole(s, arena, cpu):
-    """Return the first block of the lowest hole of a CPU, which must have one."""
-    word = s.hole_low[cpu]
-    while True:
-        if word & WORDS - 1 == 0 and is_extent(s, arena, word):
-            word += WORDS
-        elif arena[s.bits + word] == 0:
-            word += 1
-        else:
-            break
-    s.hole_low[cpu] = word
-    block = word << 6
-    while arena[s.bits + word] >> (block & 63) & 1 == 0:
-        block += 1
-    return block
-
-
-@kernel
-def take(s, arena, block):
-    """Mark one block as allocated."""
-    word = block >> 6
-    arena[s.bits + word] &= ~(_ONE << (block & 63))
-    if arena[s.bits + word] == 0:
-        arena[s.summary + (word >> 6)] &= ~(_ONE << (word & 63))
+def _add_extent(s, arena, cpu, extent):
+    """Add an aligned free extent."""
+    arena[s.whole + (extent >> 6)] |= _ONE << (extent & 63)
+    s.extents_of[cpu] += 1
+    s.extent_low[cpu] = min(s.extent_low[cpu], extent)
 
 
 @kernel
@@ -111,25 +133,31 @@ def allocate(s, arena, want):
     `s.got` is the length of the run.
     """
     s.got = 0
-    if s.free_blocks == 0:
-        return -1
     cpu = pick(s, want)
-    stop = s.blocks if cpu == s.cpus - 1 else (cpu + 1) * s.range_blocks
-    breaks = s.free_of[cpu] == EXTENT * s.extents_of[cpu]  # no hole left: the request breaks an extent
-    if breaks or (want == EXTENT and s.extents_of[cpu] > 0):
-        start = lowest_extent(s, arena, cpu)
-        s.extents_of[cpu] -= 1
-        s.hole_low[cpu] = min(s.hole_low[cpu], start >> 6)
-        stop = min(stop, start + EXTENT)
+    if not is_enough(s, cpu, 1):
+        # The kernel refuses the request although holes are left that it hides; here they serve it.
+        for other in range(s.cpus):
+            if s.root_of[other] != 0 or s.extents_of[other] > 0:
+                cpu = other
+                s.first_of[cpu] = s.first_of[cpu] or range_tree.end_of(s, arena, s.root_of[cpu], LEFT)
+                break
+        if not is_enough(s, cpu, 1):
+            return -1
+    if want == EXTENT and s.extents_of[cpu] > 0:
+        start = take_extent(s, arena, cpu)
+        s.got = EXTENT
     else:
-        start = lowest_hole(s, arena, cpu)
-    block = start
-    while block < min(stop, start + want) and arena[s.bits + (block >> 6)] >> (block & 63) & 1:
-        if block > start and block & EXTENT - 1 == 0 and is_extent(s, arena, block >> 6):
-            break  # the hole ends where an aligned free extent begins
-        take(s, arena, block)
-        block += 1
-    s.got = block - start
+        if s.first_of[cpu] == 0:
+            low = take_extent(s, arena, cpu)
+            s.root_of[cpu], s.first_of[cpu] = range_tree.insert(s, arena, s.root_of[cpu], low, low, low + EXTENT - 1)
+        node = s.first_of[cpu]
+        start = range_tree.get(s, arena, node, LOW)
+        s.got = min(want, range_tree.get(s, arena, node, HIGH) + 1 - start)
+        if start + s.got > range_tree.get(s, arena, node, HIGH):
+            s.first_of[cpu] = range_tree.neighbour(s, arena, node, RIGHT)
+            s.root_of[cpu] = range_tree.erase(s, arena, s.root_of[cpu], node)
+        else:
+            range_tree.put(s, arena, node, LOW, start + s.got)
     s.free_blocks -= s.got
     s.free_of[cpu] -= s.got
     return start
@@ -137,16 +165,64 @@ def allocate(s, arena, want):
 
 @kernel
 def release(s, arena, start, count):
-    """Free the blocks [start, start + count), and count the aligned extents that became free as a whole."""
-    first_fit.release(s, arena, start, count)
-    block = start
-    while block < start + count:
-        stop = min((block | EXTENT - 1) + 1, start + count)
-        cpu = min(block // s.range_blocks, s.cpus - 1)
-        word = block // EXTENT * WORDS
-        s.free_of[cpu] += stop - block
-        if is_extent(s, arena, word):
-            s.extents_of[cpu] += 1
-        s.extent_low[cpu] = min(s.extent_low[cpu], word)
-        s.hole_low[cpu] = min(s.hole_low[cpu], word)
-        block = stop
+    """Free the run [start, start + count), 512 blocks at a time; each takes one node at most."""
+    cpu, at, stop = start // s.range_blocks, start, start + count
+    while at < stop:
+        # The code compares the whole count from every part on, and forgets what it then takes to be outside the range.
+        if at + count > (cpu + 1) * s.range_blocks:
+            s.lost_blocks += stop - at
+            return
+        part = min(stop - at, EXTENT)
+        if part == EXTENT and at % EXTENT == 0:
+            _add_extent(s, arena, cpu, at // EXTENT)
+        else:
+            _add_hole(s, arena, cpu, at, part)
+        s.free_blocks += part
+        s.free_of[cpu] += part
+        at += part
+
+
+@kernel
+def _add_hole(s, arena, cpu, start, count):
+    """Add a free run to a CPU's holes, joined with the runs beside it."""
+    before, after = range_tree.around(s, arena, s.root_of[cpu], start, start + count - 1)
+    joins_before = before != 0 and range_tree.get(s, arena, before, HIGH) + 1 == start
+    joins_after = after != 0 and range_tree.get(s, arena, after, LOW) == start + count
+    if joins_before:
+        high = start + count - 1
+        if joins_after:
+            high = range_tree.get(s, arena, after, HIGH)
+            if s.first_of[cpu] == after:  # the kernel keeps a pointer to the freed node
+                s.first_of[cpu] = before
+            s.root_of[cpu] = range_tree.erase(s, arena, s.root_of[cpu], after)
+        range_tree.put(s, arena, before, HIGH, high)
+        _cut_extents(s, arena, cpu, before)
+    elif joins_after:
+        range_tree.put(s, arena, after, LOW, start)
+        _cut_extents(s, arena, cpu, after)
+    else:
+        s.root_of[cpu], node = range_tree.insert(s, arena, s.root_of[cpu], start, start, start + count - 1)
+        if before == 0:
+            s.first_of[cpu] = node
+
+
+@kernel
+def _cut_extents(s, arena, cpu, node):
+    """Turn the aligned extents of a hole into free extents (check_and_insert_huge_aligned)."""
+    low, stop = range_tree.get(s, arena, node, LOW), range_tree.get(s, arena, node, HIGH) + 1
+    first, last = -(-low // EXTENT), stop // EXTENT
+    if first >= last:
+        return
+    if low < first * EXTENT:
+        range_tree.put(s, arena, node, HIGH, first * EXTENT - 1)
+        if last * EXTENT < stop:
+            # The new node enters the tree before it has a range, that is with the key 0.
+            s.root_of[cpu], _ = range_tree.insert(s, arena, s.root_of[cpu], 0, last * EXTENT, stop - 1)
+    elif last * EXTENT < stop:
+        range_tree.put(s, arena, node, LOW, last * EXTENT)
+    else:
+        if s.first_of[cpu] == node:
+            s.first_of[cpu] = range_tree.neighbour(s, arena, node, RIGHT)
+        s.root_of[cpu] = range_tree.erase(s, arena, s.root_of[cpu], node)
+    for extent in range(first, last):
+        _add_extent(s, arena, cpu, extent)

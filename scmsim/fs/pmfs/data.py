@@ -133,6 +133,21 @@ def copy_runs(s, arena, out, op, row, template):
 
 
 @subroutine
+def free_replaced(s, arena, row, first, last):
+    """Free the blocks that a copy-on-write of data blocks `first` to `last` replaced; return how many blocks and runs."""
+    count, runs, before = 0, 0, 0
+    for i in range(first, last + 1):
+        old = table.get(arena, row + state.OLD, i)
+        if old != 0:
+            release(s, arena, row, i, old)
+            table.put(arena, row + state.OLD, i, 0)
+            count += 1
+            runs += old != before + s.unit
+            before = old
+    return count, runs
+
+
+@subroutine
 def close_write(s, arena, out, op, row):
     """Store the size, commit, and free the blocks that a copy-on-write replaced."""
     end = op.offset + op.length
@@ -140,15 +155,8 @@ def close_write(s, arena, out, op, row):
     commit(s, out)
     # Free the old blocks only after the commit: until then an undo restores the pointers to them.
     if s.replacing:
-        s.reg[templates.COUNT] = s.reg[templates.PAGES] = before = 0
-        for i in range(op.offset >> s.shift, ((end - 1) >> s.shift) + 1):
-            old = table.get(arena, row + state.OLD, i)
-            if old != 0:
-                release(s, arena, row, i, old)
-                table.put(arena, row + state.OLD, i, 0)
-                s.reg[templates.COUNT] += 1
-                s.reg[templates.PAGES] += old != before + s.unit
-                before = old
+        count, runs = free_replaced(s, arena, row, op.offset >> s.shift, (end - 1) >> s.shift)
+        s.reg[templates.COUNT], s.reg[templates.PAGES] = count, runs
         emit_template(s, out, templates.OLD_FREED)
 
 

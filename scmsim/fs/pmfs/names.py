@@ -39,6 +39,28 @@ def ready_directory(s, arena, out, directory):
 
 
 @subroutine
+def can_free(s, arena):
+    """Return whether the allocator can take back the blocks of a leaf; WineFS's needs nodes of a tree for them."""
+    return True
+
+
+@subroutine
+def reserved(s, arena, row, op):
+    """Note a fallocate that leaves the file's size; PMFS's files have no blocks after their end here."""
+
+
+@subroutine
+def cuts(s, arena, row, new_size):
+    """Return whether a truncate to `new_size` frees blocks."""
+    return new_size < arena[row + file_row.SIZE]
+
+
+@subroutine
+def truncated(s, arena, row):
+    """Note that a truncate is done; PMFS does nothing."""
+
+
+@subroutine
 def create(s, arena, out, op, row, parent):
     """Model create and mkdir."""
     ready_directory(s, arena, out, parent)
@@ -171,7 +193,7 @@ def link(s, arena, out, op, row, parent):
 def free_from(s, arena, out, row, first):
     """Free data blocks from `resume_at` (initially `first`) on, then their nodes; return False if the buffer is full."""
     while s.resume_at < arena[row + state.BLOCK_COUNT]:
-        if not reserve_events(s, out, 8):
+        if not can_free(s, arena) or not reserve_events(s, out, 8):
             return False
         free_leaf(s, arena, out, row)
     lower(s, arena, row, first)
@@ -206,7 +228,7 @@ def truncate(s, arena, out, row, new_size):
     first = (new_size + mask) >> s.shift
     if s.stage == state.READY:
         emit_template(s, out, templates.TRUNCATE)
-        if new_size == old_size:
+        if new_size == old_size and not cuts(s, arena, row, new_size):
             return True
         # After a crash the recovery finishes the truncates on this list.
         emit_template(s, out, templates.TRUNCATE_ADD)
@@ -218,11 +240,12 @@ def truncate(s, arena, out, row, new_size):
             emit_template(s, out, templates.CUT)
         on_growth(s, arena, out, row, new_size)
         s.stage, s.resume_at = state.COPYING, first
-    if new_size < old_size and not free_from(s, arena, out, row, first):
+    if cuts(s, arena, row, new_size) and not free_from(s, arena, out, row, first):
         return False
     if not reserve_events(s, out, 16):
         return False
     arena[row + file_row.SIZE] = new_size
+    truncated(s, arena, row)
     emit_template(s, out, templates.SHRUNK)
     emit_template(s, out, templates.TRUNCATE_DEL)
     return True
@@ -247,6 +270,7 @@ def fallocate(s, arena, out, op, row):
         fill(s, arena, out, row, last, 1)
     if not reserve_events(s, out, FILL_EVENTS):
         return False
+    reserved(s, arena, row, op)
     if not op.flag & records.KEEP_SIZE:
         lengthen(s, arena, out, row, op.offset + op.length)
     commit(s, out)
@@ -271,6 +295,8 @@ def adopt(s, arena, out, row, parent):
         arena[row + file_row.LINKS] = 1
         if row != parent:
             ready_directory(s, arena, out, parent)
+            if arena[row + file_row.STATUS] & file_row.IS_DIR:
+                ready_directory(s, arena, out, row)
             dirs.add_name(s, arena, out, row, parent)
         if blocks > 0:
             reserve(s, arena, row, blocks)

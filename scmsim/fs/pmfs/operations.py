@@ -180,6 +180,12 @@ def parent_of(s, arena, op):
 
 
 @subroutine
+def is_ready(s, arena, op):
+    """Return whether the allocator's own state has room for the operation; PMFS's always has."""
+    return True
+
+
+@subroutine
 def run_on(s, thread):
     """Switch to the CPU of the operation's thread; PMFS shares all state among CPUs."""
 
@@ -191,9 +197,24 @@ def set_file(s, row):
 
 
 @subroutine
+def make_directories(s, arena, out):
+    """Make the directories from before the trace in the order of their numbers, without events; return False if room runs out."""
+    while s.directories_made < s.file_count - state.UNNAMED:
+        row = s.files + s.directories_made * state.FILE_WORDS
+        is_old = arena[row + file_row.INITIAL_SIZE] > 0 and arena[row + file_row.STATUS] & file_row.IS_DIR
+        if is_old and not names.adopt(s, arena, out, row, arena[row + state.PARENT]):
+            return False
+        s.stage = state.NEW
+        s.directories_made += 1
+    return True
+
+
+@subroutine
 def perform(s, arena, out, op):
     """Run or resume an operation; return DONE, FULL or NO_ROOM."""
     row, parent = s.files + op.file * state.FILE_WORDS, parent_of(s, arena, op)
+    if not is_ready(s, arena, op) or not make_directories(s, arena, out):
+        return NO_ROOM
     run_on(s, op.thread)
     if s.stage == state.ADOPTING:
         if not names.adopt(s, arena, out, row, parent):
@@ -209,7 +230,7 @@ def perform(s, arena, out, op):
         s.stage = state.READY
     if s.stage == state.READY:
         s.replacing = op.op == records.WRITE and replaces(s, arena, op, row)
-        if not reserve_first_piece(s, arena, out, op, row, parent):
+        if not is_ready(s, arena, op) or not reserve_first_piece(s, arena, out, op, row, parent):
             return NO_ROOM
         if moves(s, arena, op, row) > 0:
             move(s, arena, out, row)

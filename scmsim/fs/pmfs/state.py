@@ -4,7 +4,6 @@ Units: offsets and lengths in bytes, device blocks of 4096 bytes.
 Source: PMFS fs/pmfs/{pmfs_def.h,pmfs.h,journal.h}.
 """
 
-import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,9 +17,9 @@ from scmsim.fs.engine import costs, file_row
 from scmsim.fs.engine import extents as x
 from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 from scmsim.fs.pmfs import templates
-from scmsim.fs.pmfs.templates import BLOCK, INODE_BYTES, SITES
+from scmsim.fs.pmfs.templates import BLOCK, INODE_BYTES, JOURNAL_AT, SITES
 
-# Fields of a file's row after those of `file_row`, one arena word each unless stated otherwise:
+# Fields of a file's row after those of `file_row`; each is 8 bytes long unless its comment gives another length:
 BLOCKS = file_row.OWN  # table (2 words): data block of the file -> device block
 LEAVES = BLOCKS + 2  # table (2 words): index -> device block of a tree node of level 1
 MIDS = BLOCKS + 4  # table (2 words): index -> device block of a tree node of level 2
@@ -39,7 +38,7 @@ ALIGNED = TOP + 9  # 1: WineFS keeps the file on aligned extents
 FILE_WORDS = TOP + 10
 UNNAMED = 1  # extra rows after the files' rows: one for a parent directory that the trace does not name
 
-# Fields of a directory block, one arena word each:
+# Fields of a directory block; each is 8 bytes long:
 DIR_RECORDS = 0  # number of records
 DIR_BLOCK = 1  # device block
 DIR_GAP = 2  # upper bound of the largest gap, bytes
@@ -75,6 +74,7 @@ FIELDS = [
     ("ranges", "i8", (RANGES, 2)),
     ("range_count", "i8"),
     ("closes", "i8"),
+    ("directories_made", "i8"),  # rows before this one that were directories before the trace exist
     ("inode_table", "i8"),
     ("data_blocks", "i8"),  # device blocks that hold data
     ("nodes", "i8"),  # tree nodes
@@ -94,6 +94,12 @@ CHUNK = 64  # pages of one run of copies
 SMALLEST, LARGEST = 16 << 20, 1 << 50
 
 
+def attach_first_fit(state: State, first: int, blocks: int, table: int, count: int) -> None:
+    """Lay out the free blocks from `first` on, without the `count` blocks of the inode table at block `table`."""
+    first_fit.attach(state, first, blocks, first_fit.AT_ONCE)
+    first_fit.claim(state.record[0], state.arena, table, count)
+
+
 class Variant(NamedTuple):
     """Parts of PMFS that a file system built on it extends or replaces."""
 
@@ -102,9 +108,8 @@ class Variant(NamedTuple):
     dtype: np.dtype = STATE  # record with FIELDS and the variant's own fields
     tail_bytes: int = 0  # bytes that the variant reserves at the device's end
     journals: int = 1
-    attach: Callable[[State, int, int], None] = functools.partial(
-        first_fit.attach, at_once=first_fit.AT_ONCE
-    )  # allocator
+    journal_at: int = JOURNAL_AT
+    attach: Callable[[State, int, int, int, int], None] = attach_first_fit  # allocator
 
 
 def start(params: dict, files: Files, *, shift: int, variant: Variant | None = None) -> State:
@@ -133,13 +138,23 @@ def start(params: dict, files: Files, *, shift: int, variant: Variant | None = N
     if params.get("lookup") == "block":
         record.lookup, record.chunk = shift - 12, max(CHUNK, 512)
     record.journal_blocks = params["journal"] // BLOCK
-    record.reg[templates.JOURNAL] = record.journal_at = templates.JOURNAL_AT
+    record.reg[templates.JOURNAL] = record.journal_at = variant.journal_at
     record.header_loads = templates.TABLE_LOADS
-    record.inode_table = -(-(templates.JOURNAL_AT + journals) // (2 << 20)) * (2 << 20)
-    reserved = (int(record.inode_table) + -(-rows * INODE_BYTES // (2 << 20)) * (2 << 20)) // BLOCK
-    variant.attach(state, reserved, max(blocks, reserved + 1))
-    file_row.add(state, files, FILE_WORDS)
+    # The inode table is the first block of 2 MiB (pmfs_init_inode_table); the blocks between it and the journal stay free.
+    first = -(-(variant.journal_at + journals) // BLOCK)
+    table, count = -(-first // 512) * 512, -(-rows * INODE_BYTES // (2 << 20)) * 512
+    record.inode_table = table * BLOCK
+    variant.attach(state, first, max(blocks, table + count + 1), table, count)
+    _note_parents(files, file_row.add(state, files, FILE_WORDS), int(record.files))
     return state
+
+
+def _note_parents(files: Files, rows: np.ndarray, at: int) -> None:
+    """Store the directory of each directory from before the trace; the unnamed one if the trace does not name it."""
+    made = {files.path[i]: i for i in np.flatnonzero(files.is_dir & (files.first_size >= 0))}
+    for path, i in made.items():
+        parent = made.get(path.rpartition("/")[0], len(files))
+        rows[i, PARENT] = at + (parent if parent != i else len(files)) * FILE_WORDS
 
 
 def data_files(state: State) -> np.ndarray:

@@ -13,7 +13,7 @@ from scmsim.fs.recovery.image import PAGE, Bulk, Copy, cleared, in_words, label_
 from scmsim.fs.recovery.model import Stores, copied, placed, source_of
 from scmsim.fs.recovery.observe import Event
 
-JOURNAL_AT, ENTRY, SAVED = 1 << 20, 64, 48
+JOURNAL_AT, ENTRY, SAVED = 4096, 64, 48
 INODE_BYTES, FAN_OUT, SHIFT = 128, 512, 9
 GROWING = (records.WRITE, records.FALLOCATE, records.TRUNCATE)  # calls that change the tree of their own file
 

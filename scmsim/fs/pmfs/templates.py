@@ -56,7 +56,7 @@ INODE_BYTES = 128
 DESCRIPTOR = 128  # journal descriptor, in the super block's 512 bytes
 TABLE_INODE = 256  # offset of the inode table's own inode in the super block
 TRUNCATE_HEAD = 192
-JOURNAL_AT = 1 << 20
+JOURNAL_AT = BLOCK  # after two super blocks of 512 bytes (pmfs_init)
 LOG_DATA = 48
 # Bytes that a block look-up loads from inodes: root, height and block type of the inode table and of the file.
 TABLE_LOADS = 28

@@ -159,6 +159,15 @@ def pointed(s, taken, replaced):
 
 
 @subroutine
+def wanted(s, arena, row, at, stop):
+    """Return how many blocks one call allocates from data block `at` on, at most to `stop`; 0: block `at` stays."""
+    want = 0
+    while at + want <= stop and (s.replacing or table.get(arena, row + state.BLOCKS, at + want) == 0):
+        want += 1
+    return want
+
+
+@subroutine
 def fill(s, arena, out, row, last, zero):
     """Allocate the data blocks from `resume_at` to the end of its leaf, at most to `last`.
 
@@ -175,9 +184,7 @@ def fill(s, arena, out, row, last, zero):
     fresh = s.fresh_root or s.saved[1] == -((first >> 9) + 1)
     taken, replaced, calls, runs, at = 0, 0, 0, 0, first
     while at <= stop:
-        want = 0
-        while at + want <= stop and (s.replacing or table.get(arena, row + state.BLOCKS, at + want) == 0):
-            want += 1
+        want = wanted(s, arena, row, at, stop)
         if want == 0:
             at += 1
             continue
@@ -188,7 +195,7 @@ def fill(s, arena, out, row, last, zero):
         count = take_blocks(s, arena, row, at, want, is_dir)
         filled = arena[row + file_row.MAPPED] - mapped
         replaced += count - filled
-        calls += 1 + (count > filled)
+        calls += 1 + (s.replacing and count > filled)
         runs += 1
         if zero and want == 512 and not is_dir:
             filled_whole(arena, row)
@@ -234,9 +241,8 @@ def release(s, arena, row, i, block):
 
 
 @subroutine
-def free_leaf(s, arena, out, row):
-    """Free the data blocks from `resume_at` to the end of its leaf."""
-    first, stop = s.resume_at, min(arena[row + state.BLOCK_COUNT], (s.resume_at | 511) + 1)
+def free_slots(s, arena, row, first, stop):
+    """Free the data blocks from `first` to before `stop`, which are of one leaf; return how many blocks and runs."""
     count, runs, before = 0, 0, 0
     for i in range(first, stop):
         block = table.get(arena, row + state.BLOCKS, i)
@@ -246,14 +252,7 @@ def free_leaf(s, arena, out, row):
             count += 1
             runs += block != before + s.unit
             before = block
-    arena[row + file_row.MAPPED] -= count
-    leaf = node(arena, row, 1, first >> 9)
-    s.reg[templates.LEAF_AT] = leaf * templates.BLOCK + ((first & 511) << 3)
-    # Slots are loaded up to the end of the node.
-    s.reg[templates.SLOTS], s.reg[templates.COUNT] = (512 - (first & 511) << 3) * (leaf != 0), count
-    s.reg[templates.PAGES] = runs
-    emit_template(s, out, templates.FREED)
-    s.resume_at = stop
+    return count, runs
 
 
 @subroutine
@@ -264,6 +263,49 @@ def drop_node(s, arena, row, level, i):
         give_run(s, arena, block, 1)
         set_node(arena, row, level, i, 0)
         s.nodes -= 1
+
+
+@subroutine
+def is_empty(arena, row, level, i):
+    """Return whether node `i` of a level has no pointer."""
+    for k in range(i << 9, (i + 1) << 9):
+        below = table.get(arena, row + state.BLOCKS, k) if level == 1 else node(arena, row, level - 1, k)
+        if below != 0:
+            return False
+    return True
+
+
+@subroutine
+def drop_empty(s, arena, row, last):
+    """Free the leaf of data block `last`, the last of it that was freed, and the nodes above, as far as they have no pointer left.
+
+    recursive_truncate_blocks frees a node as soon as all its parts are done.
+    """
+    height = arena[row + state.HEIGHT]
+    for level in range(1, height + 1):
+        shift = 9 * level
+        if level > 1 and (last + 1) & ((1 << shift) - 1) and last + 1 < arena[row + state.BLOCK_COUNT]:
+            return  # more of this node follows
+        if node(arena, row, level, last >> shift) != 0 and is_empty(arena, row, level, last >> shift):
+            drop_node(s, arena, row, level, last >> shift)
+    if height > 0 and node(arena, row, height, 0) == 0:
+        arena[row + state.HEIGHT] = 0
+
+
+@subroutine
+def free_leaf(s, arena, out, row):
+    """Free the data blocks from `resume_at` to the end of its leaf, and the nodes that have no pointer left."""
+    first, stop = s.resume_at, min(arena[row + state.BLOCK_COUNT], (s.resume_at | 511) + 1)
+    count, runs = free_slots(s, arena, row, first, stop)
+    arena[row + file_row.MAPPED] -= count
+    leaf = node(arena, row, 1, first >> 9)
+    s.reg[templates.LEAF_AT] = leaf * templates.BLOCK + ((first & 511) << 3)
+    # Slots are loaded up to the end of the node.
+    s.reg[templates.SLOTS], s.reg[templates.COUNT] = (512 - (first & 511) << 3) * (leaf != 0), count
+    s.reg[templates.PAGES] = runs
+    emit_template(s, out, templates.FREED)
+    drop_empty(s, arena, row, stop - 1)
+    s.resume_at = stop
 
 
 @subroutine

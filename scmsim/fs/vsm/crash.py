@@ -133,8 +133,9 @@ class VsmCall(Call):
         blocks = super().blocks_of(pages)
         if not self.replacing:
             return blocks
+        inodes = range(self.a.inode_table, self.a.inode_table + (self.a.count + 1) * INODE_BYTES)
         slots = {
-            event.addr % PAGE // PTE + k if event.addr >= self.a.inode_table + (self.a.count + 1) * INODE_BYTES else 0
+            0 if event.addr in inodes else event.addr % PAGE // PTE + k
             for event in self.events
             if event.site == "mcow index" and event.code == STORE
             for k in range(event.length // PTE)

@@ -13,12 +13,12 @@ from typing import Any
 from scmsim.core.records import LOAD, WRITE
 from scmsim.fs.pmfs.crash import TORN, UNALIGNED
 from scmsim.fs.pmfs.crash import RecoveryModel as Pmfs
-from scmsim.fs.pmfs.stores import FAN_OUT, JOURNAL_AT, Call
+from scmsim.fs.pmfs.stores import FAN_OUT, Call
 from scmsim.fs.recovery.expected import UNWRITTEN
 from scmsim.fs.recovery.image import Bulk, label_of
 from scmsim.fs.recovery.model import ANY, Guarantee, Known, copied
 from scmsim.fs.recovery.observe import Event
-from scmsim.fs.winefs.templates import NEW_INODE_BYTES
+from scmsim.fs.winefs.templates import JOURNAL_AT, NEW_INODE_BYTES
 
 SUMMARY = "WineFS: undo journals, one a CPU; strict overwrites to fresh blocks, of aligned files then in place"
 MODELS = ("winefs", "winefs-relaxed")

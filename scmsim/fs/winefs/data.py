@@ -15,12 +15,13 @@ from scmsim.fs.pmfs import templates as tpl
 from scmsim.fs.pmfs.copy import clear, inode_at, set_copy_within, set_find
 from scmsim.fs.pmfs.data import allocate, close_write, copy_runs, fast, lengthen, open_write
 from scmsim.fs.pmfs.journal import begin, commit, log
-from scmsim.fs.pmfs.tree import FILL_EVENTS, node
+from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, node
 from scmsim.fs.winefs import templates
 from scmsim.jit import subroutine
 
 NEW_START, NEW_END, OVER_START, OVER_END = 1, 2, 4, 8  # edges of a write: in a new block, in one with old bytes
 WAS_READ = 4  # STATUS bit: read since the last change
+REFILLING = 9  # `stage`, besides those of PMFS
 
 
 @subroutine
@@ -86,22 +87,57 @@ def fill_edges(s, arena, out, op, row):
 
 
 @subroutine
+def is_new(arena, row, first, last):
+    """Return whether the write made the leaf of data blocks `first` to `last`: it has no other blocks, and had none there."""
+    for i in range(first & ~511, (first | 511) + 1):
+        inside = first <= i and i <= last
+        if table.get(arena, row + (pmfs_state.OLD if inside else pmfs_state.BLOCKS), i) != 0:
+            return False
+    return True
+
+
+@subroutine
+def next_old(s, arena, row, stop):
+    """Return the next block of the list of replaced blocks; 0 after its end."""
+    while s.old_at <= stop:
+        s.old_at += 1
+        block = table.get(arena, row + pmfs_state.OLD, s.old_at - 1)
+        if block != 0:
+            return block
+    return 0
+
+
+@subroutine
 def restore_leaf(s, arena, out, op, row):
-    """Put the former blocks back into the slots of one leaf; record the fresh ones as replaced."""
-    first, last = s.resume_at, min(s.resume_at | 511, (op.offset + op.length - 1) >> 12)
+    """Put the former blocks back into the slots of one leaf; record the fresh ones as replaced.
+
+    The code takes one former block for each slot, so after a hole they come to other slots, and the last slots get what the list
+    has after its end, which the code does not set (here 0: a hole).  A leaf that the write made, and all leaves after it, are not
+    in its list of slots.
+    """
+    stop = (op.offset + op.length - 1) >> 12
+    first, last = s.resume_at, min(s.resume_at | 511, stop)
+    s.resume_at = last + 1
+    if s.unlisted or is_new(arena, row, first, last):
+        s.unlisted = 1
+        for i in range(first, last + 1):
+            if table.get(arena, row + pmfs_state.OLD, i) != 0:
+                table.put(arena, row + pmfs_state.OLD, i, 0)
+                s.lost_blocks += 1
+                s.data_blocks -= 1
+        return
     slots = node(arena, row, 1, first >> 9) * tpl.BLOCK + ((first & 511) << 3)
     log(s, out, slots, (last - first + 1) << 3)
     count = 0
     for i in range(first, last + 1):
-        old = table.get(arena, row + pmfs_state.OLD, i)
-        if old != 0:
-            table.put(arena, row + pmfs_state.OLD, i, table.get(arena, row + pmfs_state.BLOCKS, i))
-            table.put(arena, row + pmfs_state.BLOCKS, i, old)
-            count += 1
+        old = next_old(s, arena, row, stop)
+        table.put(arena, row + pmfs_state.OLD, i, table.get(arena, row + pmfs_state.BLOCKS, i))
+        table.put(arena, row + pmfs_state.BLOCKS, i, old)
+        arena[row + file_row.MAPPED] -= old == 0
+        count += 1
     s.reg[tpl.LEAF_AT], s.reg[tpl.SLOTS] = slots, (last - first + 1) << 3
     s.reg[tpl.UPPER] = count << 3
     emit_template(s, out, templates.RESTORE)
-    s.resume_at = last + 1
 
 
 @subroutine
@@ -142,7 +178,8 @@ def write_file(s, arena, out, op, row):
         lengthen(s, arena, out, row, op.offset + op.length)
         commit(s, out)
         begin(s, out)
-        s.stage, s.resume_at = pmfs_state.SWAPPING, op.offset >> 12
+        s.stage, s.resume_at = pmfs_state.SWAPPING, first
+        s.old_at, s.unlisted = first, 0
     return write_again(s, arena, out, op, row)
 
 
@@ -152,11 +189,23 @@ def write_again(s, arena, out, op, row):
 
     Return False if room runs out.
     """
-    while s.stage == pmfs_state.SWAPPING and s.resume_at <= (op.offset + op.length - 1) >> 12:
+    last = (op.offset + op.length - 1) >> 12
+    while s.stage == pmfs_state.SWAPPING and s.resume_at <= last:
         if not reserve_events(s, out, FILL_EVENTS):
             return False
         restore_leaf(s, arena, out, op, row)
     if s.stage == pmfs_state.SWAPPING:
+        s.stage, s.resume_at = REFILLING, op.offset >> 12
+        while s.resume_at <= last and table.get(arena, row + pmfs_state.BLOCKS, s.resume_at) != 0:
+            s.resume_at += 1
+    if s.stage == REFILLING:
+        # The copy allocates the rest of the write again where it meets a hole (winefs_find_and_alloc_blocks).
+        s.replacing = 0
+        while s.resume_at <= last:
+            if not reserve_events(s, out, FILL_EVENTS + 3 * 512):
+                return False
+            fill(s, arena, out, row, last, 1)
+        s.replacing = 1
         s.stage, s.resume_at = pmfs_state.DOUBLING, op.offset
     if not copy_runs(s, arena, out, op, row, templates.SECOND_COPY):
         return False

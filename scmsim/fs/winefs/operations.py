@@ -7,10 +7,11 @@ from scmsim.alloc import aligned_holes
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.pmfs import copy, dirs, names, tree
+from scmsim.fs.pmfs import data as pmfs_data
 from scmsim.fs.pmfs import operations as pmfs_operations
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs import templates as tpl
-from scmsim.fs.winefs import data, templates
+from scmsim.fs.winefs import blocks, data, templates
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
@@ -25,19 +26,6 @@ def filled_whole(arena, row):
 def counted(fresh, calls):
     """Return `calls`: one call serves a run and stores the block count once, and once more if it replaces blocks."""
     return calls
-
-
-@subroutine
-def put_block(s, arena, row, i, block):
-    """Point data block `i` to `block`; a relaxed overwrite keeps the old block and frees the new one (free_blk_list)."""
-    before = table.get(arena, row + pmfs_state.BLOCKS, i)
-    if before == 0:
-        arena[row + file_row.MAPPED] += 1
-        table.put(arena, row + pmfs_state.BLOCKS, i, block)
-        return
-    table.put(arena, row + pmfs_state.OLD, i, before if s.strict else block)
-    if s.strict:
-        table.put(arena, row + pmfs_state.BLOCKS, i, block)
 
 
 @subroutine
@@ -99,7 +87,7 @@ def run_on(s, thread):
     if cpu == s.cpu:
         return
     s.tails[s.cpu], s.used[s.cpu] = s.reg[tpl.JOURNAL], s.uncleaned
-    s.journal_at = tpl.JOURNAL_AT + cpu * s.journal_blocks * tpl.BLOCK
+    s.journal_at = templates.JOURNAL_AT + cpu * s.journal_blocks * tpl.BLOCK
     s.reg[tpl.JOURNAL], s.uncleaned = max(s.tails[cpu], s.journal_at), s.used[cpu]
     s.cpu = cpu
 
@@ -113,11 +101,21 @@ emit = bind(
             "give_run": aligned_holes.release,
             "filled_whole": filled_whole,
             "counted": counted,
-            "put_block": put_block,
+            "put_block": blocks.put_block,
             "pointed": pointed,
+            "wanted": blocks.wanted,
+            "free_slots": blocks.free_slots,
         },
+        pmfs_data: {"free_replaced": blocks.free_replaced},
         copy: {"PAGE_BY_PAGE": False},
-        names: {"INODE_FIELDS": templates.LOGGED_INODE, "adopted": adopted},
+        names: {
+            "INODE_FIELDS": templates.LOGGED_INODE,
+            "adopted": adopted,
+            "can_free": blocks.can_free,
+            "reserved": blocks.reserved,
+            "cuts": blocks.cuts,
+            "truncated": blocks.truncated,
+        },
         dirs: {"KILLS": 1, "scan": scan, "find_gap": find_gap},
         operations: pmfs_operations.HOOKS[operations],
         calls: {
@@ -126,6 +124,6 @@ emit = bind(
             "read": data.read_file,
             "read_directory": read_directory,
         },
-        pmfs_operations: {"run_on": run_on},
+        pmfs_operations: {"run_on": run_on, "is_ready": blocks.is_ready, "missing": blocks.missing},
     },
 ).emit

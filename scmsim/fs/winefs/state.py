@@ -6,7 +6,7 @@ Source: WineFS fs/winefs/{super,balloc,journal,inode}.c.
 
 import numpy as np
 
-from scmsim.alloc import aligned_holes, first_fit
+from scmsim.alloc import aligned_holes
 from scmsim.core.errors import UsageError
 from scmsim.core.records import Files
 from scmsim.core.units import format_bytes
@@ -23,14 +23,16 @@ STATE = np.dtype(
             *pmfs_state.FIELDS,
             *aligned_holes.FIELDS,
             ("strict", "i8"),  # 1: mount option strict
-            ("barrier", "i8"),  # 1: a write within one block ends with a fence
-            ("doubled", "i8"),  # 1: the current write copies its data twice, the second time in place
+            ("barrier", "i8"),  # 1: a write inside a block ends with a fence
+            ("doubled", "i8"),  # 1: the current write also goes in place
+            ("old_at", "i8"),  # data block where the list of replaced blocks goes on
+            ("unlisted", "i8"),  # 1: the rest of the write's leaves is not in its list of slots
             ("tails", "i8", (aligned_holes.MOST_CPUS,)),  # next position of each CPU's journal
             ("used", "i8", (aligned_holes.MOST_CPUS,)),  # `uncleaned` of each CPU's journal
         ],
     )
 )
-LARGEST = 16 << 40  # bytes; the model keeps one bit per block in memory
+LARGEST = 16 << 40  # a bit per 2 MiB is in memory
 INODE_LOADS = 22  # bytes that a look-up loads: head of the CPU's inode table; root, height and block type of the inode
 
 
@@ -42,11 +44,16 @@ def start(params: dict, files: Files, *, strict: bool) -> State:
         raise UsageError(f"cpus = {params['cpus']}; use 1 to {aligned_holes.MOST_CPUS}")
     rows = costs.load("winefs-5.13", templates.ALL_COSTS, list(templates.SITES))
 
-    def attach(state: State, reserved: int, blocks: int) -> None:
-        state.grow(first_fit.arena_words(blocks))
-        aligned_holes.attach(state, reserved, blocks, params["cpus"])
+    def attach(state: State, first: int, blocks: int, table: int, count: int) -> None:
+        state.grow(aligned_holes.arena_words(blocks))
+        # On a small device the first CPU's range, whose last extent is a hole, has no room for the journals and the inodes.
+        fits = table + count < blocks // params["cpus"] // aligned_holes.EXTENT * aligned_holes.EXTENT
+        aligned_holes.attach(state, first if fits else table + count, blocks, params["cpus"])
+        aligned_holes.reserve_tables(state, count // aligned_holes.EXTENT if fits else 0)
 
-    variant = pmfs_state.Variant(templates.templates, rows, STATE, journals=params["cpus"], attach=attach)
+    variant = pmfs_state.Variant(
+        templates.templates, rows, STATE, journals=params["cpus"], journal_at=templates.JOURNAL_AT, attach=attach
+    )
     state = pmfs_state.start({**params, "data_path": "cow", "version": "dax"}, files, shift=12, variant=variant)
     record = state.record[0]
     record.chunk, record.header_loads = aligned_holes.EXTENT, INODE_LOADS

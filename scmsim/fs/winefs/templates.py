@@ -16,6 +16,7 @@ SITES = {
 }
 COSTS = ("tree_step", "find_call", "new_run", "free_run", "free_slot", "access_time")
 ALL_COSTS = (*tpl.COSTS, *COSTS)
+JOURNAL_AT = 9 * tpl.BLOCK  # after two super blocks of 8 KiB and the heads of the inode tables (winefs_init)
 LOGGED_INODE = 96  # bytes of a new inode that create logs: all of struct pmfs_inode
 NEW_INODE_BYTES = 68  # PMFS's 58, and pmfs_ino (8), huge_aligned_file and numa_node
 ACCESS_TIME = 76  # offset of i_atime

@@ -4,10 +4,11 @@ Counts the stores (and non-temporal stores among them), write-backs and fences o
 Source: as the kernels', fs/pmfs/{xip,journal,inode,dir,namei,file}.c.
 """
 
-from tests.fs.pmfs.reference_log import DOTS, TABLE, Blocks, File, Journal
+from tests.fs.pmfs.reference_log import DOTS, TABLE, Blocks, File
+from tests.fs.pmfs.reference_tree import Trees
 
 
-class Pmfs(Journal):
+class Pmfs(Trees):
     """The file system; `stored`, `nt`, `flushes`, `fences` are the last operation's counts by mechanism."""
 
     CHUNK = 64  # pages of one copy
@@ -16,83 +17,13 @@ class Pmfs(Journal):
     def __init__(self, names, sizes, dirs, capacity, shift=12, cow=False, dax=True):
         self.shift, self.unit, self.cow, self.dax = shift, 1 << shift - 12, cow, dax
         self.size = 1 << shift
-        self.space = Blocks((TABLE + (2 << 20)) // 4096, capacity // 4096)
+        self.space = Blocks(1025, capacity // 4096)
+        self.space.free -= set(range(TABLE // 4096, TABLE // 4096 + 512))
         self.files = [File(i, name, i in dirs) for i, name in enumerate(names)] + [File(len(names), "", True)]
         self.before = {i: size for i, size in enumerate(sizes) if size >= 0}
         self.closes = 0
+        self.old_dirs = [i for i in dirs if sizes[i] >= 0]
         self.reset()
-
-    # The tree.
-
-    def new_node(self, f, level, index):
-        f.nodes[level, index] = self.space.take()
-        self.clear("index", 4096)
-
-    def grow(self, f, last):
-        height = f.height
-        while last >= 512**height:
-            height += 1
-        self.fresh = not f.data and not f.nodes
-        for level in range(f.height + 1, height + 1):
-            self.new_node(f, level, 0)
-            self.store("index", 8)
-            self.flushes["index"] += 1
-        if height > f.height:
-            self.store("inode", 9)
-        f.height = height
-
-    def slots(self, f, level, first, last, new):
-        """Log the slots `first` to `last` of one node before a change, or write them back if the node is new."""
-        addr = f.nodes[level, first >> 9] * 4096 + 8 * (first % 512)
-        if (f, level, first >> 9) in self.logged_slots:
-            return
-        self.logged_slots.add((f, level, first >> 9))
-        if not new and not self.fresh:
-            self.log(addr, 8 * (last - first + 1))
-        if level > 1 or new or self.fresh:
-            self.flush("index", addr, 8 * (last - first + 1))
-
-    def allocate(self, f, first, last, replace=False, zero=False):
-        """Allocate data blocks for [first, last]; return the replaced blocks by index."""
-        self.grow(f, last)
-        old, unit, new_nodes = {}, 1 if f.is_dir else self.unit, set()
-        for i in range(first, last + 1):
-            for level in range(f.height - 1, 0, -1):
-                index = i >> 9 * level
-                if (level, index) not in f.nodes:
-                    end = min(last >> 9 * level, index | 511)
-                    self.slots(f, level + 1, index, end, (level + 1, index >> 9) in new_nodes)
-                    self.new_node(f, level, index)
-                    self.store("index", 8)
-                    new_nodes.add((level, index))
-            if i in f.data and not replace:
-                continue
-            if f.height:
-                new = (1, i >> 9) in new_nodes or self.fresh
-                self.slots(f, 1, max(first, i & ~511) if new else i, min(last, i | 511), new)
-                self.store("index", 8)
-            else:
-                self.store("inode", 9)
-            if i in f.data:
-                old[i] = f.data[i]
-            else:
-                self.store("inode", 8)
-            f.data[i] = self.space.take(unit)
-            if zero:
-                self.clear("block zeroing", self.size)
-        return old
-
-    def free(self, f, first):
-        """Free the data blocks from `first` on, and the nodes that no earlier block needs."""
-        for i in [i for i in f.data if i >= first]:
-            self.space.give(f.data.pop(i), 1 if f.is_dir else self.unit)
-        height = f.height
-        while height > 0 and max(first - 1, 0) < 512 ** (height - 1):
-            height -= 1
-        for level, index in [key for key in f.nodes]:
-            if level > height or index * 512**level >= first:
-                self.space.give(f.nodes.pop((level, index)))
-        f.height = height
 
     # Data.
 
@@ -203,6 +134,8 @@ class Pmfs(Journal):
         self.reset()
         self.entries, self.ranges, self.logged_slots = 0, [], set()
         d.records or self.first_block(d)
+        if f.is_dir:
+            f.records or self.first_block(f)
         self.enter(f, d)
         if f.length:
             self.logged_slots = set()
@@ -283,6 +216,8 @@ class Pmfs(Journal):
     def do(self, op, number, offset=0, length=0, other=-1):
         """Perform one operation."""
         self.reset()
+        while self.old_dirs:
+            self.adopt(self.files[self.old_dirs.pop(0)], self.files[-1])
         f = self.files[number]
         d = self.files[other if other >= 0 and op != "rename" and self.files[other].is_dir else -1]
         was = f.exists

@@ -4,7 +4,7 @@ from collections import Counter
 
 from tests.fs.drive import lines
 
-TABLE = 6 << 20  # start of the inode table, after a journal of 4 MiB that starts at 1 MiB
+TABLE = 6 << 20  # start of the inode table, the first 2 MiB after a journal of 4 MiB that starts at 4 KiB
 DOTS = object()
 
 

@@ -315,10 +315,12 @@ class Vsm(Pmfs):
             f.kept = 0
         self.space.give(block, pages)
 
-    def free(self, f, first):
-        for i in [i for i in f.data if i >= first and not f.is_dir]:
+    def free_leaf(self, f, indices):
+        if f.is_dir:
+            super().free_leaf(f, indices)
+            return
+        for i in indices:
             self.give_superpage(f, i, f.data.pop(i))
-        super().free(f, first)
 
     def adopt(self, f, d):
         super().adopt(f, d)

@@ -4,53 +4,9 @@ Source: as the kernels', WineFS fs/winefs/{xip,balloc,inode,dir,journal}.c.
 """
 
 from tests.fs.pmfs.reference import Pmfs
-from tests.fs.pmfs.reference_log import Blocks
+from tests.fs.winefs.reference_holes import EXTENT, Holes
 
-PAGE, EXTENT = 4096, 512
-
-
-class Holes(Blocks):
-    """The free blocks of the device, in one range per CPU; `cpu` is the current CPU."""
-
-    def __init__(self, first, count, cpus):
-        super().__init__(first, count)
-        self.count, self.cpus, self.range, self.cpu = count, cpus, count // cpus // EXTENT * EXTENT, 0
-
-    def of(self, cpu):
-        """Return (blocks of holes, first blocks of aligned free extents) of a CPU's range."""
-        stop = self.count if cpu == self.cpus - 1 else (cpu + 1) * self.range
-        extents, holes = [], set()
-        for start in range(cpu * self.range, stop, EXTENT):
-            group = set(range(start, min(start + EXTENT, stop))) & self.free
-            if len(group) == EXTENT:
-                extents.append(start)
-            else:
-                holes |= group
-        return holes, extents
-
-    def pick(self, want):
-        ranges = [self.of(cpu) for cpu in range(self.cpus)]
-        free = [len(holes) + EXTENT * len(extents) for holes, extents in ranges]
-        if free[self.cpu] >= want:
-            return self.cpu
-        candidates = [cpu for cpu in range(self.cpus) if want != EXTENT and len(ranges[cpu][0]) >= want]
-        if candidates:
-            return max(candidates, key=lambda cpu: len(ranges[cpu][0]))
-        return max([self.cpu, *range(self.cpus)], key=lambda cpu: free[cpu])
-
-    def take_run(self, want):
-        holes, extents = self.of(self.pick(want))
-        if not holes or (want == EXTENT and extents):
-            start, count = extents[0], min(want, EXTENT)
-        else:
-            start, count = min(holes), 1
-            while count < want and start + count in holes:
-                count += 1
-        self.free -= set(range(start, start + count))
-        return start, count
-
-    def take(self, unit=1):
-        return self.take_run(1)[0]
+PAGE = 4096
 
 
 class Wine(Pmfs):
@@ -62,10 +18,14 @@ class Wine(Pmfs):
     def __init__(self, names, sizes, dirs, capacity, cpus, strict=True):
         self.strict = strict
         super().__init__(names, sizes, dirs, capacity, 12, False, False)
-        first = (1 << 20) + cpus * (4 << 20)
-        first = -(-first // (2 << 20)) * (2 << 20)
-        self.table = first
-        self.space = Holes((first + (2 << 20)) // PAGE, capacity // PAGE, cpus)
+        first = 9 + cpus * 1024  # two super blocks of 8 KiB, heads of the inode tables, journals
+        table = -(-first // EXTENT) * EXTENT
+        self.table = table * PAGE
+        small = table + EXTENT >= capacity // PAGE // cpus // EXTENT * EXTENT
+        self.space = Holes(table + EXTENT if small else first, capacity // PAGE, cpus)
+        for part in self.space.ranges[small:]:
+            if part.extents:
+                part.take(EXTENT)
         self.journals = {}
         for f in self.files:
             f.aligned = f.was_read = False
@@ -103,12 +63,10 @@ class Wine(Pmfs):
     def leaf(self, f, first, stop, new, replace, zero, old):
         at, begun = first, False
         while at <= stop:
-            want = 0
-            while at + want <= stop and (replace or at + want not in f.data):
-                want += 1
-            if want == 0:
+            if at in f.data and not replace:
                 at += 1
                 continue
+            want = stop + 1 - at
             if f.height and not begun:
                 self.slots(f, 1, first if new else at, stop, new)
                 begun = True
@@ -116,15 +74,16 @@ class Wine(Pmfs):
                 f.aligned = True
             start, count = self.space.take_run(want)
             self.store("inode", 8)
-            if any(at + k in f.data for k in range(count)):
+            if replace and any(at + k in f.data for k in range(count)):
                 self.store("inode", 8)
             stored = 0
             for k in range(count):
-                if at + k in f.data and not self.strict:
-                    old[at + k] = start + k  # the existing block stays, the new one is freed
+                there = at + k in f.data
+                if there and replace:
+                    # relaxed: the existing block stays, the new one is freed; without `replace` one of them is lost
+                    old[at + k] = f.data[at + k] if self.strict else start + k
+                if there and not self.strict:
                     continue
-                if at + k in f.data:
-                    old[at + k] = f.data[at + k]
                 f.data[at + k] = start + k
                 stored += 8
             if f.height:
@@ -172,24 +131,51 @@ class Wine(Pmfs):
             f.length = end
         self.commit()
         if doubled and replace:
-            self.again(f, offset, end, old)
-        for block in old.values():
-            self.space.give(block)
+            old = self.again(f, offset, end, old)
+        self.give_runs([old[i] for i in sorted(old)])
+
+    def give_runs(self, blocks):
+        """Free blocks in their order, by runs."""
+        k = 0
+        while k < len(blocks):
+            n = 1
+            while k + n < len(blocks) and blocks[k + n] == blocks[k] + n:
+                n += 1
+            self.space.give(blocks[k], n)
+            k += n
+
+    def free_leaf(self, f, indices):
+        run = []
+        for i in indices:
+            if run and i != run[-1] + 1:
+                self.give_runs([f.data.pop(j) for j in run])
+                run = []
+            run.append(i)
+        self.give_runs([f.data.pop(j) for j in run])
 
     def again(self, f, offset, end, old):
-        """Put the former blocks back and copy the data to them too; `old` then has the new blocks."""
+        """Put the former blocks back and copy the data to them too; return the new blocks."""
         self.begin()
-        first, last = offset // PAGE, (end - 1) // PAGE
+        first, last, fresh = offset // PAGE, (end - 1) // PAGE, {}
+        former = [old[i] for i in sorted(old)]
         while first <= last:
             stop = min(last, first | 511)
+            others = set(range(first & ~511, (first | 511) + 1)) & f.data.keys() - set(range(first, stop + 1))
+            if not others and not old.keys() & set(range(first, stop + 1)):
+                break  # the write made this leaf: the code does not list it, nor those after it
             self.log(f.nodes[1, first >> 9] * PAGE + 8 * (first % 512), 8 * (stop - first + 1))
             for i in range(first, stop + 1):
-                if i in old:
-                    f.data[i], old[i] = old[i], f.data[i]
-                    self.store("index", 8)
+                fresh[i] = f.data.pop(i)
+                if former:
+                    f.data[i] = former.pop(0)
+                self.store("index", 8)
             first = stop + 1
+        hole = next((i for i in range(offset // PAGE, last + 1) if i not in f.data), None)
+        if hole is not None:
+            self.allocate(f, hole, last, zero=True)
         self.pieces(f, offset, end, "second copy")
         self.commit()
+        return fresh
 
     def enter(self, f, d):
         """Add a name after the last record, or in a new block (pmfs_add_entry)."""

@@ -11,7 +11,8 @@ from scmsim.alloc import aligned_holes, first_fit
 from scmsim.fs.engine.events import HEADER, new_state
 from tests.conftest import NO_JIT
 from tests.fs import drive, laws
-from tests.fs.winefs.reference import Holes, Wine
+from tests.fs.winefs.reference import Wine
+from tests.fs.winefs.reference_holes import Holes
 
 PLAIN = st.integers(1, 4)
 THREAD = st.integers(0, 3)
@@ -94,7 +95,7 @@ steps = st.lists(
 @settings(max_examples=10 if NO_JIT else 40, deadline=None)
 @given(steps=steps, blocks=st.sampled_from([4096, 5000, 8192]))
 def test_holes_are_used_before_an_extent_is_broken(steps, blocks):
-    state = new_state(STATE, 64 + first_fit.arena_words(blocks), np.zeros((1, 4), np.int64))
+    state = new_state(STATE, 64 + aligned_holes.arena_words(blocks), np.zeros((1, 4), np.int64))
     aligned_holes.attach(state, 100, blocks, 3)
     s, reference, taken = state.record[0], Holes(100, blocks, 3), []
     for what, number, cpu in steps:
@@ -102,7 +103,7 @@ def test_holes_are_used_before_an_extent_is_broken(steps, blocks):
         if what == "give" and taken:
             start, count = taken.pop(number % len(taken))
             aligned_holes.release(s, state.arena, start, count)
-            reference.free |= set(range(start, start + count))
+            reference.give(start, count)
         elif reference.free and what != "give":
             want = 512 if what == "extent" else number % 512 + 1
             start = int(aligned_holes.allocate(s, state.arena, want))
