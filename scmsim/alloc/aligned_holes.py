@@ -47,7 +47,7 @@ def arena_words(blocks: int) -> int:
 def attach(state, reserved: int, blocks: int, cpus: int) -> None:
     """Divide the device among the CPUs, with blocks [reserved, blocks) free."""
     record, arena = state.record[0], state.arena
-    record.blocks = record.tracked = blocks
+    record.blocks = blocks
     record.cpus, record.range_blocks = cpus, blocks // cpus
     record.whole = record.arena_top
     record.arena_top += blocks // EXTENT // 64 + 1
@@ -79,6 +79,14 @@ def reserve_tables(state, count: int) -> None:
             take_extent(record, state.arena, cpu)
             record.free_of[cpu] -= EXTENT
             record.free_blocks -= EXTENT
+
+
+def free_runs(record, arena: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (first block, length) of the free extents and holes, in no order; neighbours are not joined."""
+    low, high = range_tree.ranges(record, arena)
+    words = arena[record.whole : record.whole + record.blocks // EXTENT // 64 + 1]
+    extents = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+    return np.append(low, extents * EXTENT), np.append(high + 1 - low, np.full(len(extents), EXTENT, np.int64))
 
 
 @kernel

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from scmsim.alloc import aligned_holes
+
 BLOCK = 4096
 HUGE = 512  # blocks per 2 MiB
 
@@ -56,6 +58,8 @@ def histogram(length: np.ndarray, block: int = BLOCK) -> dict[int, int]:
 
 def joined(start: np.ndarray, length: np.ndarray) -> Runs:
     """Return the runs in order, with neighbours merged."""
+    if not len(start):
+        return start, length
     order = np.argsort(start)
     start, stop = start[order], (start + length)[order]
     apart = np.append(start[1:] != stop[:-1], True)
@@ -64,13 +68,15 @@ def joined(start: np.ndarray, length: np.ndarray) -> Runs:
 
 
 def of_model(record: Any, arena: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
-    """Return (first block, length, bytes per block) of a model's free runs; None if it does not allocate by `first_fit`.
+    """Return (first block, length, bytes per block) of a model's free runs; None unless it uses `first_fit` or `aligned_holes`.
 
     `two_zone` is built on `first_fit`.  The SCM manager's family has its own block size, and `origin` is a multiple of it.
     """
     names = record.dtype.names or ()
     if "tracked" not in names or not record["blocks"]:
         return None
+    if "whole" in names:
+        return *joined(*aligned_holes.free_runs(record, arena)), BLOCK
     tracked, blocks, bits = (int(record[name]) for name in ("tracked", "blocks", "bits"))
     words = arena[bits : bits + (tracked + 63) // 64].copy()
     beyond = min(-tracked % 64, blocks - tracked)

@@ -43,7 +43,7 @@ COUNTS = [
 ]
 STATE = np.dtype((np.record, [*frames.FIELDS, *RULES, *COUNTS, ("free_nodes", "i8"), ("free_node", "i8")]))
 
-# Columns of a file's row:
+# A file's row, one column each:
 SIZE = 0  # bytes; -1 if the file does not exist
 HELD = 1  # frames that are allocated to the file
 TOP = 2  # last run of pages; NONE if there is none
@@ -52,7 +52,7 @@ KEPT = 4  # frames that fallocate keeps beyond the length
 NAMES = 5  # number of names
 SPILLED = 6  # 1: the file was counted as spilled
 FILE_WORDS = 7
-# Columns of a run of pages:
+# A run of pages, one column each:
 START = 0  # first frame
 COUNT = 1  # frames
 ORDER = 2  # log2 of the frames of a page

@@ -6,10 +6,13 @@ what a search finds, and it must be that of Linux.
 Source: Linux lib/rbtree.c; Cormen et al., Introduction to Algorithms, chapter 13.  Node 0 is the leaf of all trees.
 """
 
+import numpy as np
+
 from scmsim.jit import kernel
 
 LEFT, RIGHT, PARENT, RED, LOW, HIGH = range(6)
 WORDS = 6  # of a node
+EMPTY = -1  # HIGH of a node that is in no tree
 FIELDS = [
     ("pool", "i8"),  # arena offset of node 0
     ("pool_nodes", "i8"),  # nodes of the pool, node 0 included
@@ -35,9 +38,17 @@ def ready(s, arena, nodes):
     s.pool, s.pool_nodes = to, held + more
     for n in range(held + more - 1, max(held, 1) - 1, -1):
         put(s, arena, n, LEFT, s.unused_first)
+        put(s, arena, n, HIGH, EMPTY)
         s.unused_first = n
         s.unused += 1
     return True
+
+
+def ranges(record, arena: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (low, high) of the nodes of all trees, in no order."""
+    nodes = arena[record.pool : record.pool + record.pool_nodes * WORDS].reshape(-1, WORDS)[1:]
+    nodes = nodes[nodes[:, HIGH] != EMPTY]
+    return nodes[:, LOW], nodes[:, HIGH]
 
 
 @kernel
@@ -156,6 +167,7 @@ def erase(s, arena, root, n):
     if not red:
         root = _repair(s, arena, root, at)
     put(s, arena, n, LEFT, s.unused_first)
+    put(s, arena, n, HIGH, EMPTY)
     s.unused_first, s.unused = n, s.unused + 1
     return root
 

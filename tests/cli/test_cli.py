@@ -229,7 +229,7 @@ def test_an_empty_or_wrong_value_is_no_value_left_out(tmp_path: Path, monkeypatc
         (("replay", "quickstart", "-o", ""), "cannot tell the format"),
         (("space", "quickstart", "--fs", ""), "no file system or policy given"),
         (("hunt", "--fs", "nova-cow,ext4"), "no file system named 'nova-cow,ext4'"),
-        (("advise", "quickstart", "--capacity", "0"), "--capacity 0"),
+        (("advise", "quickstart", "--capacity", "0"), "--capacity '0' is 0"),
     ):
         result = run(*args)
         assert result.exit_code == 2 and message in result.stderr, (args, result.output)

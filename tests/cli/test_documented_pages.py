@@ -152,7 +152,7 @@ def test_the_answers_in_the_readme_are_those_of_the_models(tmp_path: Path, monke
     commands = {
         "pmfs-2m has 95.9 times the stored bytes of nova-cow: zeroing 198,628 a call against 308.":
             ["replay", "traces/varmail.parquet", "--fs", "ext4-dax,nova-cow,pmfs-2m"],
-        "nova-inplace on base-4k takes 19,952 page walks, nova-inplace on linux 38":
+        "nova-inplace on base-4k takes 19,959 page walks, nova-inplace on linux 38":
             ["replay", "random.parquet", "--fs", "nova-inplace", "--paging", "linux,base-4k", "--rows", "dTLB*,walk*,time*"],
         "byte 72 holds bytes never written": ["crash", "traces/git.parquet", "--fs", "nova-cow", "--ops", "26-26"],
     }  # fmt: skip

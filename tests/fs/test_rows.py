@@ -10,7 +10,7 @@ import scmsim
 
 ROOT = pathlib.Path(scmsim.__file__).parent
 FIELD = re.compile(r"([A-Z]\w*) = [^#]+?(?:  # (.*))?$")
-HEADING = re.compile(r"# .*\bone (?:word|column) each\b")
+HEADING = re.compile(r"# .*\bone (?:arena word|word|column) each\b")
 TABLE = "table (2 words)"
 HANDLE = re.compile(r"\b(?:get|put|reserve|drop|words_to_hold)\((?:s, )?arena, \w+ \+ \w+\.([A-Z]\w*)\b")
 

@@ -312,7 +312,7 @@ def test_the_newest_package_of_a_series():
 
 @pytest.mark.parametrize("word", ["", "six", "6.1;rm", "6.1 6.12", "-o", "6." + "1" * 90])
 def test_what_is_no_version_is_refused(word):
-    with pytest.raises(UsageError, match="is not a version"):
+    with pytest.raises(UsageError, match="is not a kernel version"):
         debian.releases(word)
 
 

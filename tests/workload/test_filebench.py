@@ -87,7 +87,7 @@ def test_language():
         ),
         (TINY % "hog value=1" + "set mode quit never", "no mode named 'never'"),
         (TINY.replace("cvar-gamma", "cvar-weibull") % "hog value=1", "'cvar-weibull' is not modelled"),
-        ((TINY % "hog value=1").rpartition("} }")[0], "cut short"),
+        ((TINY % "hog value=1").rpartition("} }")[0], "check that the file is complete"),
         ("set $n=3", "no thread is defined"),
         ("defin fileset", "did you mean 'define'"),
         (TINY.replace("$n=10", "$n=99999999") % "hog value=1", "more than 1,048,576 files"),

@@ -112,9 +112,12 @@ def begin_eviction(s, arena, out, row):
 
 @subroutine
 def parent_of(s, op):
-    """Return the row of the directory that an operation names, or the row of unnamed directories if it names none."""
+    """Return the row of the directory that an operation names, or the row of unnamed directories if it names none.
+
+    A directory is never in itself, even if a trace names it as its own parent.
+    """
     known = s.file_count - state.UNNAMED
-    if op.op != r.RENAME and 0 <= op.parent < known:
+    if op.op != r.RENAME and 0 <= op.parent < known and op.parent != op.file:
         return s.files + op.parent * state.FILE_WORDS
     return s.files + known * state.FILE_WORDS
 

@@ -19,7 +19,7 @@ from scmsim.fs.nova.layout import INODE_BYTES, layout
 from scmsim.fs.nova.name_templates import name_templates
 from scmsim.fs.nova.templates import BLOCK, LOG_BYTES, SITES
 
-# Fields of a file's row after those of `file_row`; each is 8 bytes long unless its comment gives another length:
+# Fields of a file's row after those of `file_row`, one arena word each unless stated otherwise:
 PAGES = file_row.OWN  # table (2 words): page -> `ref` of its write entry
 LOG = PAGES + 2  # table (2 words): index -> arena offset of a log page
 LOG_COUNT = LOG + 2  # number of log pages

@@ -293,11 +293,10 @@ def adopt(s, arena, out, row, parent):
             return False
         arena[row + file_row.STATUS] |= file_row.EXISTS
         arena[row + file_row.LINKS] = 1
-        if row != parent:
-            ready_directory(s, arena, out, parent)
-            if arena[row + file_row.STATUS] & file_row.IS_DIR:
-                ready_directory(s, arena, out, row)
-            dirs.add_name(s, arena, out, row, parent)
+        ready_directory(s, arena, out, parent)
+        if arena[row + file_row.STATUS] & file_row.IS_DIR:
+            ready_directory(s, arena, out, row)
+        dirs.add_name(s, arena, out, row, parent)
         if blocks > 0:
             reserve(s, arena, row, blocks)
             grow(s, arena, out, row, blocks - 1)

@@ -19,7 +19,7 @@ from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 from scmsim.fs.pmfs import templates
 from scmsim.fs.pmfs.templates import BLOCK, INODE_BYTES, JOURNAL_AT, SITES
 
-# Fields of a file's row after those of `file_row`; each is 8 bytes long unless its comment gives another length:
+# Fields of a file's row after those of `file_row`; one arena word each unless stated otherwise:
 BLOCKS = file_row.OWN  # table (2 words): data block of the file -> device block
 LEAVES = BLOCKS + 2  # table (2 words): index -> device block of a tree node of level 1
 MIDS = BLOCKS + 4  # table (2 words): index -> device block of a tree node of level 2
@@ -38,7 +38,7 @@ ALIGNED = TOP + 9  # 1: WineFS keeps the file on aligned extents
 FILE_WORDS = TOP + 10
 UNNAMED = 1  # extra rows after the files' rows: one for a parent directory that the trace does not name
 
-# Fields of a directory block; each is 8 bytes long:
+# Fields of a directory block, one arena word each:
 DIR_RECORDS = 0  # number of records
 DIR_BLOCK = 1  # device block
 DIR_GAP = 2  # upper bound of the largest gap, bytes

@@ -51,17 +51,20 @@ class Call:
         return {page // unit: device - page % unit for page, device in pages.items()}
 
     def _place_holes(self) -> None:
-        shift = self.a.block_shift
-        known = self.a.known.get(self.file, {})
-        holes = [
-            b
-            for b in range(self.op.offset >> shift, (self.op.offset + self.op.length - 1 >> shift) + 1)
-            if b not in known
-        ]
+        shift, known = self.a.block_shift, self.a.known.get(self.file, {})
+        at = self.op.offset >> shift
         for event in self.events:
             if event.site == "block zeroing" and event.code == NTSTORE:
+                while at in known:
+                    at += 1
                 for i in range(event.length >> shift):
-                    self.blocks[holes.pop(0)] = (event.addr + (i << shift)) // PAGE
+                    if at + i not in known or self.refills():
+                        self.blocks[at + i] = (event.addr + (i << shift)) // PAGE
+                at += event.length >> shift
+
+    def refills(self) -> bool:
+        """Return whether a fallocate replaces the existing blocks that follow a hole."""
+        return False
 
     def stores(self) -> Stores:
         """Return, for each event, the writes that the event represents."""

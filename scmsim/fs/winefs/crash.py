@@ -10,7 +10,7 @@ bytes.
 
 from typing import Any
 
-from scmsim.core.records import LOAD, WRITE
+from scmsim.core.records import FALLOCATE, LOAD, WRITE
 from scmsim.fs.pmfs.crash import TORN, UNALIGNED
 from scmsim.fs.pmfs.crash import RecoveryModel as Pmfs
 from scmsim.fs.pmfs.stores import FAN_OUT, Call
@@ -41,6 +41,7 @@ class RecoveryModel(Pmfs):
             ANY, "", "a strict write that begins before the end and grows the file leaves the rest of its last, fresh block "
             "unwritten, and a file that grows again shows it (xip.c: over_eblk)", kind=UNWRITTEN,
         ),
+        Known(FALLOCATE, "", "a strict fallocate replaces the blocks that follow a hole by zeroed ones (recursive_alloc_blocks)"),
         Known(WRITE, "copy", "inside a block of an aligned file, or in a file of one block, writes go in place (xip.c)"),
     )  # fmt: skip
 
@@ -66,6 +67,10 @@ class WineCall(Call):
     def handlers(self) -> dict[str, Any]:
         """Return mechanism -> handler of its stores."""
         return super().handlers() | {"second copy": self._again}
+
+    def refills(self) -> bool:
+        """Return whether fallocate replaces the blocks after a hole: in strict mode (recursive_alloc_blocks)."""
+        return bool(self.a.fs == "winefs")
 
     def _again(self, i: int, event: Event) -> list:
         if i not in self.again:

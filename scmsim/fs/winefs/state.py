@@ -23,8 +23,8 @@ STATE = np.dtype(
             *pmfs_state.FIELDS,
             *aligned_holes.FIELDS,
             ("strict", "i8"),  # 1: mount option strict
-            ("barrier", "i8"),  # 1: a write inside a block ends with a fence
-            ("doubled", "i8"),  # 1: the current write also goes in place
+            ("barrier", "i8"),  # 1: a write within one block ends with a fence
+            ("doubled", "i8"),  # 1: the current write copies its data twice, the second time in place
             ("old_at", "i8"),  # data block where the list of replaced blocks goes on
             ("unlisted", "i8"),  # 1: the rest of the write's leaves is not in its list of slots
             ("tails", "i8", (aligned_holes.MOST_CPUS,)),  # next position of each CPU's journal

@@ -73,8 +73,9 @@ NEWEST = 2  # 1 + newest chunk; 0 if none
 WITH_FREE = 3  # 1 + first of the listed chunks, which had free inodes when they were listed; 0 if none
 INODE_GROUP_WORDS = 4
 
-# Additional fields of a directory's record, in words that fs/linux uses only for files.  Of the common fields, PAGES lists the log
-# items of data blocks, LEAVES those of leaf blocks, and ENTRIES is the size of the entries in the form in the inode, bytes.
+# Additional fields of a directory's record, one arena word each, which fs/linux uses only for files.  Of the common fields, PAGES
+# lists the log items of data blocks, LEAVES those of leaf blocks, and ENTRIES is the size in bytes of the entries in the form in
+# the inode.
 NAMES = e.DIRTY  # entries in data blocks
 DATA_BYTES = e.FIRST_DIRTY_PAGE  # bytes of these entries
 FORM = e.DIRTY_SINCE_NS  # IN_INODE, IN_BLOCK, WITH_LEAF or WITH_NODE
@@ -86,7 +87,7 @@ ENTRY = e.SLOTS  # place of the newest name: data block << 12 | byte
 OLDER_ENTRY = e.FIRST_ENTRY_SLOT  # place of the name before that one
 KNOWN = e.GAP  # names whose places are known
 
-# Additional fields of a file's record with the page cache, in words that XFS does not use otherwise:
+# Additional fields of a file's record with the page cache, one arena word each, which XFS does not use otherwise:
 DISK_SIZE = e.LAST_GROUP  # bytes: the file's length in its inode on the device (i_disk_size)
 DELAYED = e.PREALLOCATIONS  # pages whose block is only reserved (i_delayed_blks)
 FLAGS = e.FRESH  # bits:

@@ -50,6 +50,25 @@ def test_an_append_within_a_block_needs_no_transaction():
         assert sum(found["fences"].values()) == 1 + barrier
 
 
+def test_a_strict_fallocate_loses_the_blocks_that_follow_a_hole():
+    """Block 9 exists, 7 and 8 do not: strict mode points all three to a new run, and the old block belongs to nobody.
+
+    So does the real driver (docs/validation/crash-states.md); relaxed mode keeps the block, and loses the new one.
+    """
+    for name in ("winefs", "winefs-relaxed"):
+        fs = drive.Model(name, drive.files(0, -1, dirs=[0]), capacity="1GiB")
+        fs.feed(drive.ops(("create", 1), ("write", 1, 0, 4 * KIB), ("write", 1, 36 * KIB, 4 * KIB)))
+        (before,) = [at["physical"] for at in fs.extents() if at["file"] == 1 and at["logical"] == 36 * KIB]
+        fs.feed(drive.ops(("fallocate", 1, 28 * KIB, 12 * KIB)))
+        after = [at for at in fs.extents() if at["file"] == 1 and at["logical"] >= 28 * KIB]
+        if name == "winefs":
+            assert [at["length"] for at in after] == [12 * KIB] and after[0]["physical"] != before
+        else:
+            assert [(at["logical"], at["length"]) for at in after] == [(28 * KIB, 8 * KIB), (36 * KIB, 4 * KIB)]
+            assert after[1]["physical"] == before
+        assert fs.record.lost_blocks == 1 and fs.space()["allocated_bytes"] == 16 * KIB
+
+
 @pytest.mark.parametrize(("length", "slots"), [(KIB, 0), (4 * KIB, 0), (16 * KIB, 4), (2 * MIB, 512)])
 def test_a_relaxed_overwrite_goes_in_place(length, slots):
     """Of several blocks, it has a transaction and allocates blocks that it frees again (recursive_alloc_blocks)."""

@@ -290,7 +290,7 @@ def test_what_perf_says_becomes_one_line_with_a_command() -> None:
         paranoid: "sysctl kernel.perf_event_paranoid=-1",
         "event syntax error: 'x:y'\n  \\___ can't access trace events\n\nError:\tNo permissions to read /sys/k": "mount -t tracefs",
         "WARNING: Kernel address maps\nPermission error mapping pages.\nConsider increasing /proc/sys/": "--buffer",
-        "  Error: unknown option `control'\n": "update it",
+        "  Error: unknown option `control'\n": "update perf",
         "": "scmsim list capture",
     }
     for said, help_ in cases.items():
