@@ -75,7 +75,7 @@ def of_model(record: Any, arena: np.ndarray) -> tuple[np.ndarray, np.ndarray, in
     names = record.dtype.names or ()
     if "tracked" not in names or not record["blocks"]:
         return None
-    if "whole" in names:
+    if "first_of" in names:
         return *joined(*aligned_holes.free_runs(record, arena)), BLOCK
     tracked, blocks, bits = (int(record[name]) for name in ("tracked", "blocks", "bits"))
     words = arena[bits : bits + (tracked + 63) // 64].copy()
