@@ -47,7 +47,7 @@ def arena_words(blocks: int) -> int:
 def attach(state, reserved: int, blocks: int, cpus: int) -> None:
     """Divide the device among the CPUs, with blocks [reserved, blocks) free."""
     record, arena = state.record[0], state.arena
-    record.blocks = blocks
+    record.blocks = record.tracked = blocks  # PMFS's admission finds no blocks that `first_fit` does not track yet
     record.cpus, record.range_blocks = cpus, blocks // cpus
     record.whole = record.arena_top
     record.arena_top += blocks // EXTENT // 64 + 1
