@@ -4,6 +4,7 @@ import pytest
 
 from scmsim import medium
 from tests.verification import optane_study as study
+from tests.verification import optane_sweep
 
 # points within 15 %, of those that were not fitted
 NEAR = {
@@ -40,3 +41,8 @@ def test_at_most_four_values_of_a_device_are_fitted_and_its_file_has_them(name):
         if key.startswith("crowd, "):
             what, _, many = key.removeprefix("crowd, ").removesuffix(" threads").rpartition(" by ")
             assert {row[0]: row[column[what]] for row in table["crowd"]}[int(many)] == speed
+
+
+def test_non_temporal_stores_of_the_sweep_are_as_near_as_documented():
+    found = list(optane_sweep.points("NTStore"))
+    assert (study.near(found), len(found)) == (177, 182)

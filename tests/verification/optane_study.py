@@ -1,10 +1,10 @@
 """Media beside the microbenchmarks of the Optane study: bandwidth by threads and size, latency of stores, interval of fences.
 
 Run: python -m tests.verification.optane_study
-Measured: tests/verification/data/optane_study (its README states the origin, and how the study measured).  The model is what a
-medium's file says (bandwidth, latency, granule, fence, buffer) and the values of FITTED, whose points (USED) are left out of the
-comparison.  Interleaved modules are queues (`optane_modules`).  No replay takes part, except for the write buffer (figure 09),
-which is the kernel of `scmsim.medium.model`.
+Measured: tests/verification/data/optane_study (its README states the origin, and how the study measured).  The model has the
+values of the media's files (bandwidth, latency, granule, fence, buffer) and those of FITTED, whose points (USED) are left out of
+the comparison.  Interleaved modules are queues (`optane_modules`).  No replay takes part, except for the write buffer (figure
+09), which is the kernel of `scmsim.medium.model`.
 """
 
 import csv
@@ -122,9 +122,7 @@ def all_read(name: str) -> float:
 def by_threads(name: str) -> tuple[Callable[[int], float], ...]:
     """Return GB/s by number of threads of reads, of non-temporal stores, and of stores with clwb."""
     table, one = medium.read(name), one_reads(name)
-    flushed = FITTED["nvdimm-6"][
-        "store and clwb by one thread, GB/s"
-    ]  # what a core does that the medium does not bound
+    flushed = FITTED["nvdimm-6"]["store and clwb by one thread, GB/s"]  # the core's own limit, whatever the medium
 
     def crowd(column: int, threads: int) -> float:
         return between([(row[0], row[column]) for row in table.get("crowd", [[1, 1, 1]])], threads)
@@ -168,14 +166,16 @@ def sizes(name: str, file: str) -> Iterator[Point]:
             size = int(at)
             alone = best * min(1, size / table["granule"])
             yield Point(
-                f"{rows(file)[0][index]} {at}", measured, _meeting(index, size, best) if name == "optane-6" else alone
+                f"{rows(file)[0][index]} {at}",
+                measured,
+                meeting(index, size, best, THREADS[name][index - 1]) if name == "optane-6" else alone,
             )
 
 
-def _meeting(index: int, size: int, best: float) -> float:
-    """Return the GB/s of figure 05 for six modules, which have `best` GB/s if all are always busy."""
+def meeting(index: int, size: int, best: float, many: int) -> float:
+    """Return the GB/s of `many` threads on six modules, which have `best` GB/s together if all are always busy."""
     table, one = medium.read("optane-6"), one_reads("optane-6")
-    many, units, granule = THREADS["optane-6"][index - 1], table["units"], table["granule"]
+    units, granule = table["units"], table["granule"]
     if index == 1:
         return read_gb_s(many, size, one, one * table["stream_ns"], best / units, units, granule)
     own = streamed(table) if index == 2 else FITTED["nvdimm-6"]["store and clwb by one thread, GB/s"]
