@@ -1,10 +1,10 @@
 """Media beside the microbenchmarks of the Optane study: bandwidth by threads and size, latency of stores, interval of fences.
 
 Run: python -m tests.verification.optane_study
-Measured: tests/verification/data/optane_study (its README states the origin).  The model is what a medium's file says (bandwidth,
-latency, granule, fence) and the values of FITTED, whose points (USED) are left out of the comparison.  Reads of interleaved
-modules are a closed queueing network of the modules.  No replay takes part, except for the write buffer (figure 09), which is the
-kernel of `scmsim.medium.model`.
+Measured: tests/verification/data/optane_study (its README states the origin, and how the study measured).  The model has the
+values of the media's files (bandwidth, latency, granule, fence, buffer) and those of FITTED, whose points (USED) are left out of
+the comparison.  Interleaved modules are queues (`optane_modules`).  No replay takes part, except for the write buffer (figure
+09), which is the kernel of `scmsim.medium.model`.
 """
 
 import csv
@@ -19,38 +19,48 @@ from scmsim.core.counters import COUNTERS
 from scmsim.core.records import EVENT, EVENTS, PM
 from scmsim.medium import model
 from scmsim.result.queues import Station, solve
+from tests.verification.optane_modules import Kind, mixed_gb_s, read_gb_s, store_gb_s
 
 DATA = pathlib.Path(__file__).parent / "data/optane_study"
 WITHIN = 0.15
 
-# device -> what was fitted
+FILL_BUFFERS = 12  # of a core; each holds a line (mmu/machines/skylake-sp.toml)
+TRIPS = 2  # of a non-temporal store to the memory controller: one to ask for a place there, one with the line
+QUEUED = 256 // 64  # lines of one thread's stores that the controller queues for a module of Optane
+DDR4_NS = 19 * 0.75  # DDR4-2666, 19-19-19: to close a row, to open a row, or to read from it
+BURST_NS = 4 * 0.75  # DDR4-2666: to transfer a line
+
+# device -> what was fitted, besides the values of its medium's file that the keys name
 FITTED = {
     "nvdimm-6": {
         "read by one thread, GB/s": 7.38,
-        "non-temporal store by one thread, GB/s": 4.31,
         "store and clwb by one thread, GB/s": 1.44,
-        "threads of figure 05": 18,  # 05 does not state them: store and clwb has the bandwidth of 18 threads in 04
+        "read_gb_s": 105.5,
+        "write_gb_s": 76.8,
     },
     "optane": {
-        "read by one thread, GB/s": 2.92,
-        "read by 24 threads, GB/s": 3.89,
-        "non-temporal store by 11 threads, GB/s": 1.16,
-        "non-temporal store by 24 threads, GB/s": 0.80,
-        "fenced non-temporal store, ns": 197.0,
         "store and clwb in a long interval, GB/s": 1.1,
+        "crowd, non-temporal stores by 4 threads": 1,
+        "crowd, non-temporal stores by 11 threads": 0.504,
+        "crowd, reads by 24 threads": 0.589,
     },
     "optane-6": {
-        "non-temporal store by 24 threads, GB/s": 7.5,
-        "threads of figure 05": 24,
+        "read by one thread, GB/s": 2.88,
+        "write_gb_s": 12.5,
+        "crowd, non-temporal stores by 24 threads": 0.6,
+        "64-byte stores at random places by 16 threads, GB/s": 3.8929,
     },
 }
 # figure -> points that were fitted, here or in the medium's file
 USED = {
-    "04 threads, DRAM": {"Read 1", "Write(ntstore) 1", "Write(clwb) 1", "Read 19", "Write(ntstore) 24"},
-    "04 threads, Optane, six modules": {"Write(clwb) 4", "Write(clwb) 24"},  # the header's clwb is ntstore
-    "04 threads, Optane, one module": {"Read 1", "Read 24", "Write(ntstore) 11", "Write(ntstore) 24"},
-    "13 interval of fences": {"ntstore 128", "clwb(every 64B) 8192"},
+    "04 threads, DRAM": {"Read 1", "Read 19", "Write(ntstore) 24", "Write(clwb) 1"},
+    "04 threads, Optane, six modules": {"Read 1", "Write(clwb) 4", "Write(clwb) 24"},  # the header's clwb is ntstore
+    "04 threads, Optane, one module": {"Read 24", "Write(ntstore) 4", "Write(ntstore) 11"},
+    "06 mixes of readers and writers": {"optane-6 0-16"},
+    "13 interval of fences": {"clwb(every 64B) 8192"},
 }
+# threads of figure 05: reads, non-temporal stores, stores with clwb (the README of the data states how they were found)
+THREADS = {"nvdimm-6": (24, 24, 24), "optane-6": (16, 4, 12)}
 
 
 class Point(NamedTuple):
@@ -83,48 +93,55 @@ def between(knots: list[tuple[float, float]], x: float) -> float:
     return float(np.interp(x, [at for at, _ in knots], [value for _, value in knots]))
 
 
-def both(write: float, table: dict[str, Any]) -> float:
+def both(write: float, read: float) -> float:
     """Return the GB/s of stores that read their line before it is written: reads and writes share the module's time."""
-    return 1 / (1 / write + 1 / table["read_gb_s"])
+    return 1 / (1 / write + 1 / read)
+
+
+def random_ns(table: dict[str, Any]) -> float:
+    """Return the latency of a load at a random place; in DRAM, it first closes the row that another load opened."""
+    return float(table["load_ns"] + (0 if "stream_ns" in table else DDR4_NS))
+
+
+def streamed(table: dict[str, Any]) -> float:
+    """Return the GB/s of one core's non-temporal stores: each holds a fill buffer during its trips."""
+    return float(FILL_BUFFERS * 64 / (TRIPS * table["store_ns"]))
+
+
+def one_reads(name: str) -> float:
+    """Return the GB/s of one core's reads, whatever the number of modules."""
+    return FITTED["nvdimm-6" if name == "nvdimm-6" else "optane-6"]["read by one thread, GB/s"]
+
+
+def all_read(name: str) -> float:
+    """Return the GB/s that all modules together can read: for Optane, as many times that of one module."""
+    table = medium.read(name)
+    return float(table["units"] * medium.read("optane")["read_gb_s"] if name == "optane-6" else table["read_gb_s"])
 
 
 def by_threads(name: str) -> tuple[Callable[[int], float], ...]:
     """Return GB/s by number of threads of reads, of non-temporal stores, and of stores with clwb."""
-    table, fit = medium.read(name), FITTED[name]
-    core = FITTED["nvdimm-6"]  # what a core does that the medium does not bound
-    read, write = table["read_gb_s"], table["write_gb_s"]
-    knots = {
-        "nvdimm-6": ([(1, read)], [(1, write)]),
-        "optane": (
-            [(3, read), (24, fit.get("read by 24 threads, GB/s"))],
-            [
-                (1, write),
-                (11, fit.get("non-temporal store by 11 threads, GB/s")),
-                (24, fit.get("non-temporal store by 24 threads, GB/s")),
-            ],
-        ),
-        "optane-6": ([], [(4, write), (24, fit.get("non-temporal store by 24 threads, GB/s"))]),
-    }[name]
-    one = fit.get("read by one thread, GB/s", FITTED["optane"]["read by one thread, GB/s"])
-    streamed = core["non-temporal store by one thread, GB/s"]
-    flushed = core["store and clwb by one thread, GB/s"]
+    table, one = medium.read(name), one_reads(name)
+    flushed = FITTED["nvdimm-6"]["store and clwb by one thread, GB/s"]  # the core's own limit, whatever the medium
+
+    def crowd(column: int, threads: int) -> float:
+        return between([(row[0], row[column]) for row in table.get("crowd", [[1, 1, 1]])], threads)
 
     def cap(threads: int) -> float:
-        written = between(knots[1], threads)
-        return both(written, table) if name != "nvdimm-6" else written
+        written = table["write_gb_s"] * crowd(2, threads)
+        return float(written if name == "nvdimm-6" else both(written, all_read(name)))
 
     def interleaved(threads: int) -> float:
         """Return the GB/s of reads that meet at modules; a thread has as many accesses of 256 bytes as fit its lines in flight."""
-        lines = one * table["stream_ns"] / 64
-        accesses = max(1, round(lines * 64 / table["granule"]))
+        accesses = max(1, round(one * table["stream_ns"] / table["granule"]))
         module = table["granule"] / medium.read("optane")["read_gb_s"]
         stations = [Station(str(number), module / table["units"]) for number in range(table["units"])]
         delay = accesses * table["granule"] / one - module  # one thread alone reads at its own rate
         return solve(accesses * threads, delay, stations).calls_per_ns * table["granule"]
 
     return (
-        interleaved if name == "optane-6" else lambda n: min(one * n, between(knots[0], n)),
-        lambda n: min(streamed * n, between(knots[1], n)),
+        interleaved if name == "optane-6" else lambda n: min(one * n, table["read_gb_s"] * crowd(1, n)),
+        lambda n: min(streamed(table) * n, table["write_gb_s"] * crowd(2, n)),
         lambda n: min(flushed * n, cap(n)),
     )
 
@@ -137,101 +154,134 @@ def threads(name: str, file: str) -> Iterator[Point]:
 
 
 def sizes(name: str, file: str) -> Iterator[Point]:
-    """Yield figure 05 of a device: part of a granule costs the whole; of interleaved modules some are idle at a time."""
+    """Yield figure 05 of a device: accesses at random places, of which part of a granule costs the whole."""
     table = medium.read(name)
-    many = FITTED[name].get("threads of figure 05", 0)
-    for index in (1, 2, 3):
+    read, write = all_read(name), table["write_gb_s"]
+    flushed = both(write, read)
+    if name == "nvdimm-6":  # the stores load their lines first, from random places
+        flushed = FITTED[name]["store and clwb by one thread, GB/s"] * THREADS[name][2]
+        flushed *= table["load_ns"] / random_ns(table)
+    for index, best in enumerate((read, write, flushed), 1):
         for at, measured in column(file, index):
             size = int(at)
-            if name == "nvdimm-6":
-                best = (
-                    by_threads(name)[index - 1](int(many))
-                    if index == 3
-                    else table[("read_gb_s", "write_gb_s")[index - 1]]
-                )
-            else:
-                best = (table["read_gb_s"], table["write_gb_s"], both(table["write_gb_s"], table))[index - 1]
-            if many and name != "nvdimm-6":  # so many independent accesses meet by chance at the modules (product form)
-                apart = many * max(1, 512 / size, size / 32768)
-                best *= apart / (apart + table["units"] - 1)
-            yield Point(f"{rows(file)[0][index]} {at}", measured, best * min(1, size / table["granule"]))
+            alone = best * min(1, size / table["granule"])
+            yield Point(
+                f"{rows(file)[0][index]} {at}",
+                measured,
+                meeting(index, size, best, THREADS[name][index - 1]) if name == "optane-6" else alone,
+            )
+
+
+def meeting(index: int, size: int, best: float, many: int) -> float:
+    """Return the GB/s of `many` threads on six modules, which have `best` GB/s together if all are always busy."""
+    table, one = medium.read("optane-6"), one_reads("optane-6")
+    units, granule = table["units"], table["granule"]
+    if index == 1:
+        return read_gb_s(many, size, one, one * table["stream_ns"], best / units, units, granule)
+    own = streamed(table) if index == 2 else FITTED["nvdimm-6"]["store and clwb by one thread, GB/s"]
+    return store_gb_s(many, size, own, best / units, table["buffer"], units, granule)
 
 
 def latencies() -> Iterator[Point]:
-    """Yield figure 02: the constants of the media beside the measured idle latencies."""
+    """Yield figure 02, idle latencies.
+
+    A store that is written back with clwb is done at the memory controller, whatever the medium.  A load of DRAM goes there and
+    back, too, and in between opens a row, reads from it and transfers the line.
+    """
     dram, optane = medium.read("nvdimm"), medium.read("optane")
-    constants = [
+    controller = dram["load_ns"] - 2 * DDR4_NS - BURST_NS
+    modelled = [
         (dram["load_ns"], optane["stream_ns"]),
-        (dram["load_ns"], optane["load_ns"]),
+        (random_ns(dram), random_ns(optane)),
         (dram["store_ns"], optane["store_ns"]),
-        (dram["store_ns"], optane["store_ns"]),
+        (controller, controller),
     ]
-    for row, (here, there) in zip(rows("02-best_case_latency")[1:], constants, strict=True):
+    for row, (here, there) in zip(rows("02-best_case_latency")[1:], modelled, strict=True):
         yield Point(f"DRAM {row[0]}", float(row[1]), here)
         yield Point(f"Optane {row[0]}", float(row[3]), there)
 
 
 def loaded() -> Iterator[Point]:
-    """Yield figure 06 without a curve: the latency of the idle device at every bandwidth."""
-    constants = {
-        1: medium.read("nvdimm")["load_ns"],
-        3: medium.read("nvdimm-remote")["load_ns"],
-        5: medium.read("optane")["stream_ns"],
+    """Yield figure 06: one thread reads while the others write.
+
+    A read goes ahead of the writes that wait, but not of the write that its module or channel serves: of that, it waits for half
+    on average.
+    """
+    figure = "06-bandwidth_seqwrite_latency"
+    devices = {
+        1: (medium.read("nvdimm")["load_ns"], medium.read("nvdimm-6")),
+        3: (medium.read("nvdimm-remote")["load_ns"], medium.read("nvdimm-6")),
+        5: (medium.read("optane")["stream_ns"], medium.read("optane-6")),
     }
-    for index, modelled in constants.items():
-        for at, measured in column("06-bandwidth_seqwrite_latency", index):
-            yield Point(f"{rows('06-bandwidth_seqwrite_latency')[0][index]} {at}", measured, modelled)
+    for index, (idle, table) in devices.items():
+        write = table["granule"] * table["units"] / table["write_gb_s"]
+        for row, (at, measured) in zip(rows(figure)[1:], column(figure, index), strict=True):
+            busy = min(1.0, float(row[index + 1]) / table["write_gb_s"])
+            yield Point(f"{rows(figure)[0][index]} {at}", measured, idle + busy * write / 2)
 
 
 def mixes() -> Iterator[Point]:
-    """Yield figure 06, mixes of 16 readers and writers: reads and writes share the time of the device."""
-    for index, name in ((1, "nvdimm-6"), (3, "optane-6")):
+    """Yield figure 06, mixes of 16 readers and writers: accesses of 64 bytes at random places."""
+    for index, name, queued in ((1, "nvdimm-6", FILL_BUFFERS), (3, "optane-6", QUEUED)):
         table = medium.read(name)
+        stored = FITTED[name].get("64-byte stores at random places by 16 threads, GB/s", table["write_gb_s"])
+        read, write = table["granule"] * table["units"] / all_read(name), 64 * table["units"] / stored
+        loads = round(one_reads(name) * table.get("stream_ns", table["load_ns"]) / 64)  # in flight, of one thread
+        stores = min(FILL_BUFFERS // TRIPS, queued)
         for at, measured in column("06-bandwidth_thmix", index):
             readers, writers = map(int, at.split("-"))
-            time = readers / 16 / table["read_gb_s"] + writers / 16 / table["write_gb_s"]
-            yield Point(f"{name} {at}", measured / 1000, 1 / time)
+            modelled = mixed_gb_s(
+                Kind(readers * loads, random_ns(table) - read, read),
+                Kind(writers * stores, max(0.0, table["store_ns"] - write), write),
+                table["units"],
+            )
+            yield Point(f"{name} {at}", measured / 1000, modelled)
+
+
+def _ntstore_ns() -> float:
+    """Return the time of a non-temporal store and a fence in a loop: the store's latency, then the fence of one line."""
+    table = medium.read("optane")
+    return float(table["store_ns"] + _fenced_ns(64))
+
+
+def _fenced_ns(size: int) -> float:
+    """Return the latency of a store with its fence: the fence, and the bytes at the bandwidth of one module."""
+    table = medium.read("optane")
+    return float(table["fence_ns"] + size / table["write_gb_s"])
+
+
+def _clwb_ns(size: int) -> float:
+    return max(_fenced_ns(size), size / FITTED["optane"]["store and clwb in a long interval, GB/s"])
 
 
 def instructions() -> Iterator[Point]:
     """Yield figure 12, bandwidth: six threads, each with a fence after its access."""
-    table, fit = medium.read("optane-6"), FITTED["optane"]
+    write = medium.read("optane-6")["write_gb_s"]
     for index in (1, 2):
         for at, measured in column("12-flush_instr_bw", index):
             size = int(at)
             if index == 1:
-                modelled = min(6 * size / fit["fenced non-temporal store, ns"], table["write_gb_s"])
+                modelled = min(6 * size / _ntstore_ns(), write)
             else:
-                modelled = min(6 * size / _clwb_ns(size), both(table["write_gb_s"], table))
+                modelled = min(6 * size / _clwb_ns(size), both(write, all_read("optane-6")))
             yield Point(f"{rows('12-flush_instr_bw')[0][index]} {at}", measured, modelled)
 
 
 def stored() -> Iterator[Point]:
-    """Yield figure 12, latency of a store with its fence: the fence, and the bytes at the bandwidth of one module."""
-    table = medium.read("optane")
+    """Yield figure 12, latency of a store with its fence."""
     for index in (1, 2):
         for at, measured in column("12-flush_instr_lat", index):
-            modelled = table["fence_ns"] + int(at) / table["write_gb_s"]
-            yield Point(f"{rows('12-flush_instr_lat')[0][index]} {at}", measured, modelled)
+            yield Point(f"{rows('12-flush_instr_lat')[0][index]} {at}", measured, _fenced_ns(int(at)))
 
 
 def fences() -> Iterator[Point]:
     """Yield figure 13: one thread on one module, bytes between two fences."""
-    table, fit = medium.read("optane"), FITTED["optane"]
+    table = medium.read("optane")
     for index in (1, 2, 3):
         for at, measured in column("13-sfence_interval", index):
             size = int(at)
-            time = (
-                max(fit["fenced non-temporal store, ns"], size / table["write_gb_s"]) if index == 3 else _clwb_ns(size)
-            )
+            time = max(_ntstore_ns(), size / table["write_gb_s"]) if index == 3 else _clwb_ns(size)
             yield Point(f"{rows('13-sfence_interval')[0][index]} {at}", measured, size / time)
-
-
-def _clwb_ns(size: int) -> float:
-    table = medium.read("optane")
-    return max(
-        table["fence_ns"] + 64 / table["write_gb_s"], size / FITTED["optane"]["store and clwb in a long interval, GB/s"]
-    )
 
 
 def amplification() -> Iterator[Point]:
