@@ -40,7 +40,7 @@ FILE_END = 1 << 44  # bytes, ext4's limit; a write, truncate or fallocate beyond
 # operations whose work grows with their length, so they must end at or before FILE_END
 MAPS = (READDIR, MMAP, MUNMAP, MSYNC, MADVISE, ULOAD, USTORE, UFLUSH, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM)
 NEVER = -(1 << 62)  # ns; a time before the first row
-THREAD_BYTES = 1 << 36  # size of a thread's memory
+THREAD_BYTES = 1 << 36  # a thread's buffers have addresses below this
 OFFSET_OF_OP, FILE_OF_OP = (
     np.zeros(len(OPS), bool),
     np.ones(len(OPS), bool),
@@ -185,7 +185,7 @@ def check_files(files: Files, where: str = "the trace") -> None:
 
 
 def check_rows(batch: np.ndarray, files: int, first: int) -> None:
-    """Raise UsageError for the first row that breaks `problems`; `first` is the number of the batch's first row."""
+    """Raise UsageError for the first row that has one of the `problems`; `first` is the number of the batch's first row."""
     found = [(int(broken.rows[0]), broken.text) for broken in problems(batch, files)]
     if found:
         row, text = min(found)

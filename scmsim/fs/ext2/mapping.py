@@ -32,8 +32,8 @@ def any_block(arena, f, page, stop):
 def is_long_hole(s, arena, f, page):
     """Return whether the 2 MiB from a page on, all holes, are reported as one hole.
 
-    The pointer block of their first page must be missing, and end after them, or the block above it must be missing,
-    too.
+    That requires that the pointer block of the first page is missing, and that it covers all of the 2 MiB or that the
+    pointer block above it is missing, too.
     """
     stop = end_of_block(page)
     if page < DIRECT or any_block(arena, f, stop - (1 << FAN_SHIFT), stop):

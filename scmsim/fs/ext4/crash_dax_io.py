@@ -13,7 +13,7 @@ SUMMARY = "ext4-dax-linux4: metadata by jbd2, data in place, and data in caches 
 MODELS = ("ext4-dax-linux4",)
 
 IN_CACHES = {
-    "nocache": "a write leaves its ends that are no whole 8 bytes in the caches",
+    "nocache": "a write leaves its unaligned ends (less than 8 bytes) in the caches",
     "cached": "a write goes to the caches",
 }
 

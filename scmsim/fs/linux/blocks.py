@@ -23,7 +23,7 @@ def page_word(arena, f, page):
 
 @subroutine
 def page_run(s, arena, f, page, last):
-    """Return the length of the run from `page` to at most `last`: consecutive places, or all holes (and not cached)."""
+    """Return the length of the run from `page` on, at most to `last`: pages at adjacent places, or uncached holes."""
     end = arena[f + e.PAGE_COUNT]
     if page >= end:
         return last - page + 1

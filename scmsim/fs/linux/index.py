@@ -6,7 +6,7 @@ blocks; an entry of the table is called a slot.
 
 from scmsim.jit import subroutine
 
-MOST_ABOVE = 0  # most index blocks that one more page may need
+MOST_ABOVE = 0  # maximum number of index blocks that one more page may need
 
 
 @subroutine

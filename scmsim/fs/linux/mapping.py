@@ -21,7 +21,7 @@ from scmsim.fs.mapping.words import FAULT_WORDS, UNWRITTEN, WAS_READ, WAS_THERE
 from scmsim.jit import subroutine
 
 READ_AROUND = 32  # pages: 128 KiB (VM_READAHEAD_PAGES)
-FILL_EVENTS = 3  # most events of reading one page into the cache
+FILL_EVENTS = 3  # maximum number of events of reading one page into the cache
 
 
 @subroutine

@@ -60,7 +60,7 @@ def look_up(s, arena, out, f, page):
 
 @subroutine
 def look_up_events(s):
-    """Return the most events that `look_up` emits."""
+    """Return the maximum number of events that `look_up` emits."""
     return 0
 
 

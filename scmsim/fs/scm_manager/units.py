@@ -154,7 +154,7 @@ def walk(s, arena, out, row, unit):
 
 @subroutine
 def place_old_nodes(s, arena, row, first, stop):
-    """Settle the units that lead to the units [first, stop); a chain has none."""
+    """Mark the index units that lead to the units [first, stop) as stored; a chain has none."""
 
 
 @subroutine

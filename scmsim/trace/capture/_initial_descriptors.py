@@ -20,7 +20,7 @@ from scmsim.trace.syscalls.from_numbers import open_flags
 
 _STOP_S = 5.0
 _CLOEXEC = 0o2000000
-_PLAIN = re.compile(rb"[^ !#-;=?-\[\]-~]")  # all characters but printable ASCII, and " < > and backslash
+_PLAIN = re.compile(rb"[^ !#-;=?-\[\]-~]")  # bytes to escape: non-printable or non-ASCII ones, and " < > and backslash
 _KCMP = {"x86_64": 312, "aarch64": 272}  # number of the system call kcmp(2)
 _KCMP_FILE = 0
 _SHARED = "CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD"

@@ -81,7 +81,7 @@ class TraceBuilder:
     ----------
     job : Import
     granularity : "file", "block" or "object"
-        Kind of thing that a row accesses.  A block device has all its bytes from the start.
+        Kind of object that a row accesses.  A block device has all its bytes from the start.
     from_zero : bool
         The input's times count from the start of the trace, not from another origin.
     """
@@ -144,7 +144,7 @@ class TraceBuilder:
         return self._threads.setdefault(key, len(self._threads))
 
     def at(self, ns: int) -> int:
-        """Return a time stamp as ns since the first; if it is too early or far too late, the previous row's time."""
+        """Return a time stamp as ns since the first one; for one that is too early or far too late, the previous row's time."""
         if self._start is None:
             self._start = 0 if self.from_zero else ns
         if self._now <= ns - self._start < FAR:
@@ -274,7 +274,7 @@ class TraceBuilder:
             self.first[file] = int(unseen.max(initial=self.first[file]))
 
     def lines(self, handle: Callable[[str], str | None], what: str) -> None:
-        """Pass every line to `handle`, which adds rows and returns None, or returns why not, or raises BadLine."""
+        """Pass every line to `handle`: it adds rows and returns None, returns the reason why not, or raises BadLine."""
         for lines in blocks(self.given, what, self.progress):
             self.each(lines, handle)
             self.flush()

@@ -177,8 +177,8 @@ class _Stack:
     def notes(self) -> list[str]:
         """Return notes about which rows of stacked devices were kept, and about what is unknown."""
         notes = [
-            f"{above} lies on {', '.join(name for name, count in below.items() if count)}: the rows are those of {above}; "
-            f"{sum(below.values()):,} of the devices below are left out"
+            f"{above} is on top of {', '.join(name for name, count in below.items() if count)}: the rows are those of {above}; "
+            f"{sum(below.values()):,} requests on the devices below are left out"
             for above, below in self.under.items()
             if sum(below.values())
         ]

@@ -51,7 +51,7 @@ def _sane(records: Any) -> Any:
 
 
 def _in_time(records: Any) -> Any:
-    """Return a mask of the records that are neither earlier than the previous record nor 4 years after the first."""
+    """Return a mask of the records that are not earlier than the previous one and at most 4 years after the first."""
     times = records["time"].astype("i8")
     return (np.diff(times, prepend=times[:1]) >= 0) & (times - times[:1] < 1 << 27)
 
