@@ -23,7 +23,9 @@ class Tolerance(NamedTuple):
 _STRUCTURE = "follows from the structure alone, nothing is fitted"
 _COSTS = "the costs of code are fitted to one kernel; a call left out of the fit came within 5 %"
 _CARD = "of a real kernel's address stream in the same MMU, with footprints"
-_MISSES = f"67 of 75 cells are within 50 % {_CARD}; where objects lie moves a real count by as much"
+_MISSES = (
+    f"67 of 75 cells are within 50 % {_CARD}; a real count changes by as much with the addresses of kernel objects"
+)
 _WALKS = f"60 of 60 cells are within 50 % {_CARD}, a second level of 256 entries left out"
 _FETCHES = "the card leaves out instruction fetches; code is modelled by text page only"
 _CYCLES = "cycles of a walk depend on where the page tables are cached; an estimate in the model"

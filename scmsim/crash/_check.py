@@ -193,7 +193,7 @@ class Check(History):
                     if other[1] * PAGE >= (holder or self.files.of(other[0])).size:
                         continue
                 if other != (file, page):
-                    text = f"page {page} lies where page {other[1]} of {self.paths[other[0]]!r} lies"
+                    text = f"page {page} is at the same place as page {other[1]} of {self.paths[other[0]]!r}"
                     return file, Wrong(SHARED, text)
         return None
 

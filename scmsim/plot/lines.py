@@ -1,4 +1,4 @@
-"""Charts of many runs: the parameter with the most values on the x axis, one line per combination of the others."""
+"""Charts of many runs: the parameter with the most values is on the x axis; each combination of the others is a line."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -47,7 +47,7 @@ FIGURES = (
 
 
 def over(runs: Sequence[Run]) -> str | None:
-    """Return the parameter for the x axis, or None: of the numeric ones that half of the runs have, that with most values."""
+    """Return the parameter for the x axis: the numeric one with the most values that at least half of the runs have, or None."""
     numeric = {
         axis: values
         for axis, values in axes(runs).items()

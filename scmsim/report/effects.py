@@ -1,4 +1,4 @@
-"""Find the effect of each parameter of a sweep, by comparing whole runs that differ only in that parameter."""
+"""Find the effect of each parameter of a sweep: compare whole runs that differ only in that parameter."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from scmsim.result.names import axes, said, title
 from scmsim.result.tables.figures import FEW, number
 
 _SAME = 0.002  # a smaller relative change of a figure is not reported
-_MOST = 4  # most sentences
+_MOST = 4  # maximum number of sentences
 Figure = Callable[[Run], float | None]
 
 

@@ -1,4 +1,4 @@
-"""Write the first sentences of a report: which runs have the least and the most of a figure, and what causes it."""
+"""Write the first sentences of a report: the runs with the smallest and largest figures, and the causes."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from scmsim.result.tables.figures import FEW, number
 from scmsim.result.tables.summary import Figure, extremes, traffic_of_sites
 
 _MANY = 8  # with more runs, the sentences name the varying parameters and the ranges of figures
-_NAMED = 5  # most values of a parameter to name; of more values, only the first and the last are named
+_NAMED = 5  # maximum number of named values of a parameter; of more values, only the first and the last are named
 
 
 _IN_ALL = " in all"
@@ -71,7 +71,7 @@ def _range(runs: Sequence[Run], topic: _Topic) -> str:
 
 
 def _sentence(runs: Sequence[Run], topic: _Topic) -> str:
-    """Compare the runs with the most and the least of a figure; few events are given in total, as in the table."""
+    """Compare the runs with the largest and the smallest figure; few events are given in total, as in the table."""
     known = [run for run in runs if topic.value(run)]
     found = extremes(known, topic.value)
     if found is None:

@@ -1,6 +1,6 @@
 """Draw the papers' figures from simulated values, one file each; the SCM manager's tables with published values, too.
 
-The title of a figure describes it; axes and systems are those of the document as far as models exist; times are estimates.
+A figure has the axes of the document, and its systems as far as models of them exist.  Times are estimates.
 """
 
 import os
