@@ -211,7 +211,9 @@ ANSWERS = {
     "SCMM-26": _latency,
 }
 NAND_READS = "a read of NAND took 18 ms per call and 3.3 ms per page, which no latency of the medium explains"
-NAND_WRITES = "NAND's times and replacement units decide (46 and 131 ms at its longest times); FAT on SCM lacks 0.2 ms per call"
+NAND_WRITES = (
+    "NAND's times and replacement units decide (46 and 131 ms at its longest times); FAT on SCM lacks 0.2 ms per call"
+)
 REASONS = {
     "SCMM-9": "a create on FAT and ext2 takes an open plus the extra work of 5.13's ext2: 161 and 200 us (an open: 102 and 141)",
     "SCMM-11": NAND_WRITES,
