@@ -74,7 +74,7 @@ CONTINUE, FOUND, GIVEN_UP = range(3)
 
 
 def arena_words(blocks: int) -> int:
-    """Return the arena words of the bitmaps and the table for `blocks` blocks."""
+    """Return the number of arena words that the bitmaps and the table for `blocks` blocks occupy."""
     groups = -(-blocks // GROUP)
     return groups * (2 * GROUP_BITS_WORDS + GROUP_WORDS)
 
@@ -181,7 +181,7 @@ def _largest_order(s, arena, group, enough):
 
 @kernel
 def _count(s, arena, group):
-    """Count the free blocks and free runs of a group; return the free blocks."""
+    """Count the free blocks and free runs of a group; return the number of free blocks."""
     row, end = s.group_table + group * GROUP_WORDS, (group + 1) << GROUP_SHIFT
     arena[row + FREE], arena[row + FRAGMENTS] = 0, 0
     at = next_bit(arena, s.bits, group << GROUP_SHIFT, end, True)

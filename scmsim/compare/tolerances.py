@@ -56,7 +56,7 @@ TOLERANCES: dict[str, Tolerance] = {
 class Limit(NamedTuple):
     """The tolerance of a row, and its basis: GIVEN, SAME, FIXED or the cells of an interval.
 
-    The tolerance is a percentage of the second value, or an interval's least and greatest first / second.
+    The tolerance is a percentage of the second value, or the least and greatest allowed ratio of first to second.
     """
 
     percent: float | None
@@ -82,7 +82,7 @@ def limits_of(wanted: Iterable[str], given: Mapping[str, float], exact: bool) ->
 
 
 def of_interval(first: Iterable[Run], second: Iterable[Run], name: str) -> Limit | None:
-    """Return the 90 % interval of a quantity of one side's replays as a tolerance, the widest of several; None if one has none."""
+    """Return the widest 90 % interval of a quantity among one side's replays as a tolerance; None if a replay has none."""
     for runs, is_first in ((first, True), (second, False)):
         found = [_span(run, name) for run in runs if is_replay(run)]
         spans = [span for span in found if span]

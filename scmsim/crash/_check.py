@@ -285,7 +285,7 @@ _CODES = {FENCE: "the fence", FLUSH: "the flush", STORE: "the store", NTSTORE: "
 
 
 def _lost(extent: Extent, count: int, sites: Mapping[int, str]) -> str:
-    """Return the lines of an extent and the mechanism of a lost store: the first without a write-back, or else the first."""
+    """Return an extent's address, number of lines and the mechanism of a lost store: the first one without a write-back, if any."""
     flushed = max(extent.flushed.values(), default=0)
     first = flushed if count < flushed < len(extent.writes) else count
     site = sites.get(extent.writes[first][0], "an earlier call")

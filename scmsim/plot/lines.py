@@ -111,7 +111,7 @@ def _few(values: Sequence[Any]) -> bool:
 
 
 def _words(every: Mapping[str, Sequence[Any]], others: Sequence[str]) -> list[str]:
-    """Return textual parameters, only as many as there are colours for their combinations."""
+    """Return textual parameters, as many as possible without more combinations of values than there are colours."""
     found: list[str] = []
     for name in others:
         tried = [*found, name]

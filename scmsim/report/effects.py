@@ -124,7 +124,7 @@ def _walks(run: Run) -> float | None:
 
 
 def _work(run: Run) -> Any:
-    """Return a key of a run's work: bytes written and read, or, for a measurement, the calls."""
+    """Return a key that is equal for runs with equal work: bytes written and read, or the calls of a measurement."""
     return (run.payload.get("written"), run.payload.get("read")) if run.payload else run.calls
 
 

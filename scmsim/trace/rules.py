@@ -65,7 +65,7 @@ def first_problem(batch: np.ndarray, files: int, before: int = NEVER) -> tuple[i
 
 
 def all_sound(columns: Mapping[str, np.ndarray], files: int, before: int = NEVER) -> bool:
-    """Return whether a batch breaks no rule, mostly from each column's extremes: faster than a search for the row.
+    """Return whether a batch breaks no rule, mostly from each column's extremes, which is faster than a search for the row.
 
     `columns` has an array for each field of records.OP; `before` is the time of the row before the batch.
     """
@@ -106,7 +106,7 @@ def ends_too_far(op: int, offset: int, length: int) -> bool:
 
 
 def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
-    """Yield each broken rule, except the rule of times, with its rows.
+    """Yield each broken rule, except the rule about times, with its rows.
 
     Parameters
     ----------

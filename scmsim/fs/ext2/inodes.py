@@ -29,7 +29,7 @@ JUST_FREED = e.NEWER  # inodes freed in that second
 
 @subroutine
 def family(s, arena, row):
-    """Return the row of the directory in the root that is, or contains, a directory."""
+    """Return the row of the root's subdirectory that contains a directory, or is that directory."""
     root = s.rows + (s.row_count - 1) * e.ROW_WORDS
     for _ in range(DEEPEST):
         d = arena[row + e.ROW_RECORD]

@@ -120,7 +120,7 @@ def look_at_entries(s, arena, row, d, change):
 
 @subroutine
 def growth(s, arena, row, d):
-    """Return the blocks by which directory `d` must grow to take the entry of table row `row`."""
+    """Return the number of blocks by which directory `d` must grow to take the entry of table row `row`."""
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
     blocks = arena[d + e.PAGE_COUNT]
     if blocks <= 1:
@@ -131,7 +131,7 @@ def growth(s, arena, row, d):
 
 @subroutine
 def growth_by_rename(s, arena, row, d):
-    """Return the blocks by which directory `d` must grow to hold the new and the old entry of table row `row` (ext4_rename)."""
+    """Return how many blocks directory `d` must grow by to hold the new and the old entry of table row `row` (ext4_rename)."""
     added, blocks = entry_bytes(arena, row), arena[d + e.PAGE_COUNT]
     if blocks <= 1:
         return growth(s, arena, row, d)

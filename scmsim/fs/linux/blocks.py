@@ -49,7 +49,7 @@ def holes(arena, f, first, last):
 
 @subroutine
 def blocks_needed(arena, f, first, last):
-    """Return the blocks that the pages [first, last] need: one per hole, and the index blocks missing on the way to them."""
+    """Return how many blocks the pages [first, last] need: one per hole, and the missing index blocks that lead to them."""
     count = holes(arena, f, first, last)
     return count + index.missing(arena, f, first, last) if count else 0
 

@@ -80,9 +80,9 @@ def reserve_for_fault(s, record, arena, last):
 
 @subroutine
 def give_blocks(s, arena, out, f, page, count):
-    """DAX: give cleared blocks to the first of `count` pages, all holes or all unwritten, in a transaction of their own.
+    """DAX: give cleared blocks to the first of `count` pages, in a separate transaction; return (outcome, pages with blocks).
 
-    Returns (outcome, number of pages).
+    The pages are all holes or all unwritten.
     """
     record, last = arena[f + e.ROW_RECORD], page + count - 1
     if not reserve_events(s, out, e.ROOM) or not has_room(s, arena, FAULT_WORDS + (last >> 8) + PREALLOCATION * count):

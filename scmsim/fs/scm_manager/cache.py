@@ -45,7 +45,7 @@ def fetch(s, arena, out, at, units):
 
 @subroutine
 def fill_cache(s, arena, out, row, first, stop, cold):
-    """Read the contiguous units [first, stop) that are not cached into the cache; `cold`: all but dirty units."""
+    """Read the contiguous units [first, stop) that are not cached into the cache; if `cold`, read all but the dirty units."""
     i = first
     while i < stop:
         entry = table.get(arena, row + state.BLOCKS, i)

@@ -49,7 +49,7 @@ def length_before(arena, f, page):
 
 @subroutine
 def preallocation(s, arena, f, at, size):
-    """Return the pages to preallocate for a write from `at` on that extends a file of `size` bytes (xfs_iomap_prealloc_size)."""
+    """Return how many pages to preallocate for a write at `at` that extends a file of `size` bytes (xfs_iomap_prealloc_size)."""
     if size < 1 << SMALLEST_SHIFT:
         return 0
     before = length_before(arena, f, at >> 12)

@@ -77,9 +77,9 @@ class Stretch:
     tasks : list of Task
         Tasks, indexed by the calls' column TASK.
     fds : sequence
-        Keys of a table's slots, indexed by the column FD.
+        Descriptors as the keys of `Table.slots`, indexed by the calls' column FD.
     raws : mapping
-        Text of -y about a descriptor -> its number in the column RAW.
+        Number in the column RAW, by the text that -y prints for a descriptor.
     """
 
     def __init__(self, imp: Importer, tasks: list[Task], fds: Sequence[Any], raws: Mapping[Any, int]) -> None:

@@ -137,7 +137,7 @@ class _Joined(Joined):
         take_line(self.work, self._told, line)
 
     def _told(self, line: str) -> str | NoCall:
-        """Return a line of strace, after adding its task, or the reason why the line makes none; raise BadLine."""
+        """Return a line as strace would write it, and add its task; return a NoCall if the line is not a call."""
         made = self.calls.take(line)
         if not isinstance(made, NoCall) and self.calls.process is not None and self.calls.task() not in self.imp.tasks:
             self._task(self.calls.task())

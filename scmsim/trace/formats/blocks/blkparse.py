@@ -89,7 +89,7 @@ class _Text:
         return self._request(now, file, kind, offset, length, self.builder.thread(cpu))
 
     def _follow(self, line: str, end: int, action: str, device: str, sector: str | None) -> None:
-        """Note what a remap or a request shows about devices on top of others."""
+        """Record what a remap or a request shows about which devices are on top of others."""
         if action == "A" and sector and (remap := _REMAP.search(line, end)):
             self.stack.remap(f"{remap[1][:9]}:{remap[2][:9]}", remap[3], device, sector)
         elif action == "Q" and self.action == "C" and not self.stack.is_below(device, sector):

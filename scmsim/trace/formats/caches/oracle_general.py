@@ -44,7 +44,7 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
 
 
 def _sane(records: Any) -> Any:
-    """Return a mask of the records that can be requests: plausible size, object's next request absent or plausible."""
+    """Return a mask of the records that can be requests: their size is plausible, and their next request is absent or plausible."""
     following = records["next"]
     ahead = (following >= 0) & (following < _FURTHEST)
     return (records["length"] < _LARGEST) & ((following == -1) | (following == _LAST) | ahead)

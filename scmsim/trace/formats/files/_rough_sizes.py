@@ -136,7 +136,7 @@ def _range(total: Total, fixed: Sequence[Known]) -> tuple[int, int]:
 
 
 def _excess(total: Total, fixed: Sequence[Known]) -> int:
-    """Return the bytes that no choice of sizes can reach (more than 0) or avoid (less than 0); 0 if some choice is right."""
+    """Return how many bytes no choice of sizes can reach (positive) or avoid (negative); 0 if some choice has the right sum."""
     rest = total.bytes - sum(size * count for size, count in fixed)
     least, most = _range(total, fixed)
     return min(rest - least, 0) or max(rest - most, 0)

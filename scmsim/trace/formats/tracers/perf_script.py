@@ -346,7 +346,7 @@ class Conversion:
         )
 
     def _shares(self, call: int, flags: int) -> str:
-        """Return the CLONE_* words of what a child shares; "" for clone3, because its flags are in memory."""
+        """Return the names of the CLONE_* flags for what a child shares; "" for clone3, because its flags are in memory."""
         known = flags if self.names[call] == "clone" else 0
         return " ".join(word for bit, word in _SHARES if known & bit)
 
