@@ -227,7 +227,7 @@ def walk_cycles(runs: Sequence[Run]) -> Chart | None:
         "data": lambda run: run.metrics.get("walk_cycles_percent_data"),
         "instructions": lambda run: run.metrics.get("walk_cycles_percent_instruction"),
     }
-    caption = "Cycles with a page walk under way, in percent of all cycles (of a simulation: of the estimated ones)."
+    caption = "Cycles with a page walk under way, in percent of all cycles (in a simulation, of the estimated cycles)."
     return bars("walk-cycles", "Cycles in page walks", caption, _gather(runs, parts), "% of cycles")
 
 

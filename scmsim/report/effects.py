@@ -34,7 +34,7 @@ def effects(runs: Sequence[Run]) -> list[Effect]:
 
 
 def sentences(runs: Sequence[Run]) -> list[str]:
-    """Return a sentence per parameter: "paging linux in place of base-4k: page walks a call 1.38 to 0.0003, time -0.7 %"."""
+    """Return a sentence per parameter: "paging linux in place of base-4k: page walks per call 1.38 to 0.0003, time -0.7 %"."""
     return [_sentence(one) for one in effects(runs)[:_MOST]]
 
 
@@ -98,7 +98,7 @@ def _walks_said(pairs: Sequence[tuple[Run, Run]]) -> str:
         return ""
     if max(map(float, filter(None, totals))) < FEW:
         return f"page walks in all {number(totals[0])} to {number(totals[1])}"
-    return f"page walks a call {number(rates[0])} to {number(rates[1])}"
+    return f"page walks per call {number(rates[0])} to {number(rates[1])}"
 
 
 def _changed(what: str, value: Figure, pairs: Sequence[tuple[Run, Run]]) -> str:

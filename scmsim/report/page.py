@@ -36,13 +36,13 @@ SECTION_OF = {
     "sites": "Where the traffic comes from", "amplification": "Write amplification", "stored": "Write amplification",
     "space": "Space and waste", "overhead": "Space and waste", "effect-time": ANSWER, "effect-walks": ANSWER, "ratios": COMPARED,
     "miss-ratio-curve": "Miss-ratio curve", "hot": "Hot files",
-    "judged": "Judged by a real kernel",
+    "judged": "Compared with a real kernel",
 }  # fmt: skip
 OVER = "Over the parameters"
 ORDER = (
     COMPARED, ANSWER, "Headline", OVER, "What varies",
     "TLB", "Where the traffic comes from", "Write amplification", "Space and waste",
-    "Miss-ratio curve", "Hot files", "Judged by a real kernel",
+    "Miss-ratio curve", "Hot files", "Compared with a real kernel",
     "Warnings", "All figures", "Not supplied", "What was run",
 )  # fmt: skip
 MOST_RUNS = 10_000  # maximum number of runs on one page
@@ -113,7 +113,7 @@ def page(
     found = [*drawn(runs, curves, compared), *([judged.chart(card["cells"])] if card else [])]
     parts = {
         COMPARED: tables.comparison(compared) if compared else "",
-        "Judged by a real kernel": tables.card(card) if card else "",
+        "Compared with a real kernel": tables.card(card) if card else "",
         "Warnings": _warnings(result.runs),
         "What varies": tables.varying(runs),
         "All figures": tables.figures(runs),

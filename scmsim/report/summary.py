@@ -30,7 +30,7 @@ def _a_call(what: str, total: Figure) -> _Topic:
         found = total(run)
         return found / run.calls if found is not None and run.calls else None
 
-    return _Topic(f"{what} a call", value, total)
+    return _Topic(f"{what} per call", value, total)
 
 
 _TOPICS = (
@@ -79,7 +79,7 @@ def _sentence(runs: Sequence[Run], topic: _Topic) -> str:
     what, least, most = topic.what, _figure(found.least, topic), _figure(found.most, topic)
     if all(_few(run, topic) for run in known):
         what, least, most = (
-            f"{what.removesuffix(' a call')} in all",
+            f"{what.removesuffix(' per call')} in all",
             least.removesuffix(_IN_ALL),
             most.removesuffix(_IN_ALL),
         )
@@ -88,7 +88,7 @@ def _sentence(runs: Sequence[Run], topic: _Topic) -> str:
     names = {id(run): name for run, name in zip(runs, labels(runs), strict=True)}
     why = _main_site(found.most) if topic is _TOPICS[0] else ""
     ratio = times(found.high / found.low)
-    return f"{names[id(found.most)]} needs most {what}, {most}{why}: {ratio} as many as {names[id(found.least)]} with {least}."
+    return f"{names[id(found.most)]} needs the most {what}, {most}{why}: {ratio} as many as {names[id(found.least)]} with {least}."
 
 
 def _few(run: Run, topic: _Topic) -> bool:

@@ -124,12 +124,12 @@ def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
         ("operation", (op < 0) | (op >= len(OPS)), op, "unknown operation"),
         ("offset", (offset < -1) | no_offset, offset, "offset {}, which must be 0 or more"),
         ("length", length < 0, length, "length {}, which must be 0 or more"),
-        ("end", far, offset, "offset {} plus its length lies beyond 2^62"),
+        ("end", far, offset, "offset {} plus its length is beyond 2^62"),
         (
             "mapped",
             ~far & _ends_too_far(op, offset, length),
             offset,
-            "offset {} plus its length lies beyond 2^44 (16 TiB), where the models' files end",
+            "offset {} plus its length is beyond 2^44 (16 TiB), where the models' files end",
         ),
         ("file", no_file | wrong_file, batch["file"], f"file {{}}, but the side table has the rows 0 to {files - 1}"),
         ("file2", wrong_file2, batch["file2"], f"file2 {{}}, but the side table has the rows 0 to {files - 1}"),
@@ -153,7 +153,7 @@ def time_problems(batch: np.ndarray, before: int) -> Iterator[Broken]:
     times = batch["time_ns"]
     rows = np.flatnonzero(times < np.concatenate(([before], times))[:-1])
     if len(rows):
-        yield Broken("time", rows, f"time {times[rows[0]]} ns lies before that of the row above")
+        yield Broken("time", rows, f"time {times[rows[0]]} ns is before that of the row above")
 
 
 def files_problems(files: Files) -> Iterator[str]:

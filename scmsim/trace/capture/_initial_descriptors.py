@@ -35,7 +35,7 @@ def frozen(pid: int) -> Iterator[None]:
     except PermissionError:
         raise EnvironmentProblem(f"process {pid} belongs to another user; run as root to attach to it") from None
     except ProcessLookupError:
-        raise UsageError(f"process {pid} has ended; see 'ps -e' for those that run") from None
+        raise UsageError(f"process {pid} has ended; see 'ps -e' for the running processes") from None
     try:
         end = time.monotonic() + _STOP_S
         while time.monotonic() < end and not _states(pid) <= {"T", "t", "Z", "X"}:
@@ -97,7 +97,7 @@ def running(pid: int) -> tuple[str, list[bytes]]:
     except PermissionError:
         raise EnvironmentProblem(f"/proc/{pid}/fd is not readable; run as root to attach to process {pid}") from None
     except FileNotFoundError:
-        raise UsageError(f"process {pid} has ended; see 'ps -e' for those that run") from None
+        raise UsageError(f"process {pid} has ended; see 'ps -e' for the running processes") from None
 
 
 def lines(pid: int, calls: list[bytes], stamp: str = "") -> bytes:

@@ -39,9 +39,9 @@ _FIELDS = ("time_ns", "op", "file", "offset", "length", "thread", "flag", "file2
 TRIM = PUNCH_HOLE | KEEP_SIZE  # flags of the FALLOCATE row of a discard
 
 BLOCK_NOTE = (
-    "block trace: each device is one big file that is there from the start. The data path of a file system, paging, TLB and "
-    "medium models make sense on it; names, directories, creation, growth and what fsync costs do not occur in it, and the "
-    "file system and page cache of the traced machine have shaped it already"
+    "block trace: each device is one big file that exists from the start. It suits models of a file system's data path, paging, "
+    "TLB and medium. It lacks names, directories, creation, growth and the costs of fsync, and its requests have already passed "
+    "the file system and the page cache of the traced machine"
 )
 
 
@@ -164,7 +164,7 @@ class TraceBuilder:
     def _transfer(self, now: int, op: int, file: int, offset: int, length: int, thread: int, flag: int) -> str | None:
         end = offset + length
         if end >= FAR:
-            raise BadLine(f"offset {offset} plus length {length} lies beyond 2^60")
+            raise BadLine(f"offset {offset} plus length {length} is beyond 2^60")
         if file < 0:
             return OUTSIDE
         if length == 0:
@@ -202,7 +202,7 @@ class TraceBuilder:
     ) -> None:
         """Add a row unchanged; `file` may be -1."""
         if offset + length >= FAR:
-            raise BadLine(f"offset {offset} plus length {length} lies beyond 2^60")
+            raise BadLine(f"offset {offset} plus length {length} is beyond 2^60")
         self._buffer.extend((now, op, file, offset, length, thread, flag, file2, buffer))
 
     def sync(self, now: int, file: int, thread: int = 0, *, data_only: bool = False, flag: int = 0) -> str | None:

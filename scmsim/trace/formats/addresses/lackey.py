@@ -217,7 +217,7 @@ def _by_strace(work: _Joined, calls: str) -> Iterator[bytes]:
                     work.accesses.end_run()
                     work.work.line(line)
     if not log.is_empty():
-        raise UsageError(f"{calls!r} saw {log.taken} bytes of {given.name!r} written, and it has more; {_HOW}")
+        raise UsageError(f"{given.name!r} is longer than the {log.taken} bytes whose writes {calls!r} recorded; {_HOW}")
 
 
 class _Log:

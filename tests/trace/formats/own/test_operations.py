@@ -138,7 +138,7 @@ def test_lines_of_json_by_hand_keep_the_header(tmp_path: Path) -> None:
         ("file,/x,,,,1", "file 1 is known already"),
         ("file,,,,,7", "a file needs a path"),
         ('stat,"/a', "this is not a line of a table"),
-        ("write,/a,999999999999999999,999999999999999999", "lies beyond 2^60"),
+        ("write,/a,999999999999999999,999999999999999999", "is beyond 2^60"),
         ("malloc,/object/1,,999999999999999999", "malloc of 999999999999999999 bytes ends beyond 2^44"),
         ("mmap,/a,17592186040320,8192", "mmap of 8192 bytes ends beyond 2^44"),
     ],
