@@ -93,6 +93,6 @@ def of_interval(first: Iterable[Run], second: Iterable[Run], name: str) -> Limit
 
 
 def _span(run: Run, name: str) -> tuple[float, float, str] | None:
-    """Return the bounds of a replay's figure, divided by the figure, and their basis; None without them."""
+    """Return the lower and upper bounds of a replay's figure, as fractions of the figure, and their basis; None without bounds."""
     found, value = run.intervals.get(name, {}), intervals.figure(run, name)
     return (found["low"] / value, found["high"] / value, found["basis"]) if found.get("low") and value else None

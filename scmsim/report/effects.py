@@ -17,7 +17,7 @@ Figure = Callable[[Run], float | None]
 
 
 class Effect(NamedTuple):
-    """The effect of a parameter: time by value, slowest (1) first, and pairs of runs with slowest and fastest value."""
+    """The effect of a parameter: relative time by value, slowest (1) first, and pairs of runs with slowest and fastest value."""
 
     axis: str
     times: dict[Any, float]

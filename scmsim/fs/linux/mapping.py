@@ -74,7 +74,7 @@ def frame(s, arena, f, page):
 
 @subroutine
 def reserve_for_fault(s, record, arena, last):
-    """Make room in a file's tables for page `last`, and keep the words of the fault; False: the arena must grow."""
+    """Make room in a file's tables for page `last`, and keep the words of the fault; return False if the arena must grow."""
     return reserve_besides(s, arena, record, last, FAULT_WORDS + (last >> 8))
 
 

@@ -50,7 +50,7 @@ def number(s, at):
 
 @subroutine
 def entry_at(s, at):
-    """Return the device offset of the entry of the unit at a device offset."""
+    """Return the device offset of the entry for the unit at device offset `at`."""
     return s.table_at + (number(s, at) << ENTRY_SHIFT >> 3)
 
 

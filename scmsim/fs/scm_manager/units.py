@@ -56,7 +56,7 @@ def give(s, arena, row, i):
 
 @subroutine
 def noted(s, arena, out, at, count, linked):
-    """Store the entries of fresh units, and that of the unit before them if they are `linked` to it."""
+    """Store the entries of new units; with `linked` (1), also the entry of the unit before them, which points to them."""
     words = index.words_changed(count, linked)
     s.reg[templates.CHAIN], s.reg[templates.COUNT] = entry_at(s, at), count
     s.reg[templates.CHAIN_BYTES] = templates.WORD * words
