@@ -33,7 +33,7 @@ def _walks(side: str, what: str) -> dict[str, Counter]:
             f"{event}.walk_completed_{size}", "walks", f"page walks for {what} that ended at a {size} page"
         )
     table[f"{side}_misses_walk_pending"] = Counter(
-        f"{event}.walk_pending", "cycles", f"walker-cycles of page walks for {what}"
+        f"{event}.walk_pending", "cycles", f"cycles of page walks for {what}, added up over the page walkers"
     )
     table[f"{side}_misses_walk_active"] = Counter(
         f"{event}.walk_active", "cycles", f"cycles with at least one page walk for {what} under way"
@@ -158,7 +158,9 @@ def _measured() -> dict[str, Counter]:
     table |= {
         "dtlb_misses_stlb_hit": Counter(None, "accesses", f"{both} that missed the first level and hit the second"),
         "dtlb_misses_walk_completed": Counter(None, "walks", f"page walks for {both}"),
-        "dtlb_misses_walk_pending": Counter(None, "cycles", f"walker-cycles of page walks for {both}"),
+        "dtlb_misses_walk_pending": Counter(
+            None, "cycles", f"cycles of page walks for {both}, added up over the page walkers"
+        ),
         "dtlb_misses_walk_active": Counter(None, "cycles", f"cycles with at least one page walk for {both} under way"),
         "dtlb_load_l1_miss": Counter(None, "accesses", "loads that missed the first level"),
         "dtlb_store_l1_miss": Counter(None, "accesses", "stores that missed the first level"),

@@ -49,7 +49,7 @@ PARAMS = {
     "gap": (
         "10",
         "requests",
-        "drawn: median requests between two turns of a conversation (all of Mooncake's trace: 480)",
+        "drawn: median number of requests between two turns of a conversation (all of Mooncake's trace: 480)",
     ),
     "seed": ("1", "seed", "drawn: seed of the requests"),
     "interval": ("1us", "time", "trace time between two operations"),
