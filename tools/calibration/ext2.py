@@ -142,7 +142,7 @@ TABLES = {
         "ext2",
         "6.1:ext2",
         CACHED,
-        "6.1, the driver of ext4, carried over to ext2's own and a RAM disk",
+        "6.1 with the driver of ext4, applied to ext2's own driver on a RAM disk",
         False,
     ),
 }

@@ -97,7 +97,7 @@ def origin(system: str, cost: str) -> tuple[str, str]:
 def table(system: str, values: dict[str, float]) -> str:
     """Return the cost table of one system."""
     head = (
-        f"# Costs of {system} on the board of the SCM manager paper (XScale, 400 MHz), in cycles, one instruction each.\n"
+        f"# Costs of {system} on the board of the SCM manager paper (XScale, 400 MHz), in cycles, each counted as one instruction.\n"
         "# Derived by tools/calibration/scm_manager.py; published figures in scmsim/reproduce/published.csv.\n"
     )
     found = {}
