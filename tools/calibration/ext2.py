@@ -19,7 +19,7 @@ from tools.calibration.tables import Cost
 
 LISTED = {
     True: directories.SOURCE,
-    False: "estimate: as XFS on 6.1, which lists names as they lie, too, in place of sorting their hashes as ext4's driver does",
+    False: "estimate: as XFS on 6.1, which also lists names in the order of their places, while ext4's driver sorts their hashes",
 }
 FIRST = 100  # site of the first cost while costs are counted
 
@@ -93,7 +93,7 @@ DAX = {
     "scan_block": (33.3, 10.2, 0.02, 2, "ext2_get_blocks, read 262144 less read 1024, a block"),
     "copy_line": (5.1, 0.1, 0, 2, "__copy_user_nocache: 338 instructions for 1024 bytes, 256 of them the moves"),
     "allocate": (1500, 450, 330, 0.3, "ext2_new_blocks, ext2_try_to_allocate, ext2_get_blocks, submission of the zeroing (append 16384)"),
-    "new_pointers": (1500, 450, 330, 0.3, "as allocate: one per 1024 blocks, not seen alone"),
+    "new_pointers": (1500, 450, 330, 0.3, "as allocate: one per 1024 blocks, not measured alone"),
     "zero_block": (1250, 580, 40, 0.5, "__memcpy_flushcache without its 512 stores, write_pmem, pmem_do_write, bio_add_page (append 262144)"),
     "inode_update": (150, 50, 25, 0.5, "__mark_inode_dirty and its callers (append 1024)"),
     "fsync_call": (1200, 400, 250, 0.1, "wsync 1024 less append 1024 less its blocks"),

@@ -78,6 +78,6 @@ def derive(leave_out: int = HELD_OUT) -> dict[str, str]:
     for name, values in names.items():
         row, *less = CALLS[name]
         beside = ", ".join([*less, "log writes"])
-        source = f"row {row} of measured_namespace.csv less what the model charges beside ({beside})"
+        source = f"row {row} of measured_namespace.csv less what the model charges separately ({beside})"
         costs[name] = Cost(values, SITE_OF.get(name, "namespace"), PER.get(name, f"{name}()"), "fitted", source)
     return {"xfs/xfs-5.13": tables.text(HEAD, {name: costs[name] for name in COSTS})}
