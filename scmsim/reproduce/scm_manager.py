@@ -146,7 +146,7 @@ def columns(row: str) -> list[float]:
 
 
 def latency(medium: str) -> float:
-    """Return the ns of one access from the medium's preset."""
+    """Return the latency of one access, ns, in the medium's preset."""
     return float(media.read(medium)["load_ns"])
 
 

@@ -222,7 +222,10 @@ def flush_order(s, row):
 
 @subroutine
 def synchronize(s, arena, out, row):
-    """Model fsync: write back the file, its directory, the bitmaps and the inode table; False: `out` or the arena must grow."""
+    """Model fsync: write back the file, its directory, the bitmaps and the inode table.
+
+    Returns False if `out` or the arena must grow.
+    """
     while s.flushed < 4:
         which = flush_order(s, row)[s.flushed]
         if which != 0 and not write_back(s, arena, out, which):

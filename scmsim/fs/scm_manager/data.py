@@ -58,7 +58,10 @@ def widen(s, arena, out, row, end):
 
 @subroutine
 def lengthen(s, arena, out, row, first, end):
-    """Allocate the bytes [first, end), and the gap before them in a file without holes; False: `out` or the arena must grow."""
+    """Allocate the bytes [first, end), and the gap before them in a file without holes.
+
+    Returns False if `out` or the arena must grow.
+    """
     if s.stage == state.READY:
         widen(s, arena, out, row, end)
         s.resume_at = first >> s.shift if HOLES else arena[row + state.UNIT_COUNT]
@@ -130,7 +133,10 @@ def read_file(s, arena, out, op, row):
 
 @subroutine
 def free_to_end(s, arena, out, row, stop):
-    """Free the units from `resume_at` to the file's end, so that `stop` units are left; False: `out` or the arena must grow."""
+    """Free the units from `resume_at` to the file's end, so that `stop` units are left.
+
+    Returns False if `out` or the arena must grow.
+    """
     while s.resume_at < arena[row + state.UNIT_COUNT]:
         if not units.ready(s, arena, 1) or not reserve_events(s, out, STEP):
             return False
