@@ -16,7 +16,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def ready(s, arena, units):
-    """Return whether the allocator and its tables can serve `units` units without growing."""
+    """Grow the tables of the allocator and the device, if needed, for `units` units; return False if the arena must grow first."""
     if not first_fit.ready(s, arena, min(units, s.free_blocks)):
         return False
     sectors, inodes, entries = table_unit(s, s.tracked) + 1, (s.file_count >> 3) + 1, device.table_entries(s)
