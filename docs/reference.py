@@ -30,7 +30,7 @@ KINDS = {
     "paging": ("paging", "Mapping policies", "How memory is mapped; choose with `--paging`."),
     "policy": ("policies", "Page-size policies", "Choose with `scmsim space --policy` ([space](../guide/space.md))."),
     "medium": ("media", "Media", "The memory technology; choose with `--medium`. CXL: [guide](../guide/cxl.md)."),
-    "system": ("systems", "Systems", "What else runs, and how rep-strings count; choose with `--system`."),
+    "system": ("systems", "Systems", "Other work on the machine, and how rep-strings count; choose with `--system`."),
     "workload": (
         "workloads",
         "Workloads",
@@ -54,7 +54,7 @@ KINDS = {
     ),
 }
 
-# kind of plug-in -> column -> what a plug-in has in it
+# kind of plug-in -> column -> function that returns a plug-in's cell
 MORE: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
     "medium": {
         "bandwidth of": lambda m: f"{m['units']} {m['unit']}" if "units" in m else "",

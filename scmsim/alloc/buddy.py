@@ -36,7 +36,7 @@ FIELDS = [
 
 
 def arena_words(chunks: int) -> int:
-    """Return the arena words of the bitmaps for `chunks` chunks."""
+    """Return the number of arena words that the bitmaps for `chunks` chunks occupy."""
     return chunks * WORDS + ORDERS * -(-chunks // 64)
 
 

@@ -38,7 +38,7 @@ FIELDS = [
 
 
 def arena_words(lists: list[tuple[int, int]]) -> int:
-    """Return the arena words of the bitmaps at the start; the blocks of several lists are tracked from the start."""
+    """Return the number of arena words that the bitmaps occupy at first; several lists track all their blocks from the start."""
     blocks = lists[-1][1] - lists[0][0] // HUGE * HUGE
     return first_fit.arena_words(blocks if len(lists) > 1 else min(blocks, 2 * first_fit.AT_ONCE))
 

@@ -28,7 +28,7 @@ AT_ONCE = 1 << 24  # blocks that the bitmaps cover from the start: 64 GiB
 
 
 def arena_words(blocks: int) -> int:
-    """Return the arena words of the bitmaps for `blocks` blocks."""
+    """Return the number of arena words that the bitmaps for `blocks` blocks occupy."""
     words = -(-blocks // 64)
     return words + -(-words // 64)
 

@@ -22,7 +22,9 @@ ORDERS = 14  # MB_NUM_ORDERS: chunks of 1 to 8192 blocks
 LEAST_SCAN, MOST_SCAN = 10, 200  # free runs that the search looks at (s_mb_min_to_scan, s_mb_max_to_scan)
 ORDER_REQUEST = 2  # requests of 2**(ORDER_REQUEST - 1) blocks or more are searched by order (s_mb_order2_reqs)
 RESERVED_FLEX_SHIFT = 2  # log2 of EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME
-MOST_FREED_RUNS = 1024  # runs of freed blocks whose order is kept until the commit; more become free group by group
+MOST_FREED_RUNS = (
+    1024  # runs of freed blocks whose order is kept until the commit; further runs become free group by group
+)
 LISTS_FROM = 16  # groups: from here on, groups are in lists by order (mb_optimize_scan's default)
 
 FIELDS = [
@@ -31,14 +33,15 @@ FIELDS = [
     ("stream_block", "i8"),  # first block that the last request of a large file got (s_mb_last_group, s_mb_last_start)
     ("freed_bits", "i8"),  # arena offset of the bitmap of blocks that the running transaction freed
     ("freed_blocks", "i8"),  # number of blocks that the running transaction freed
-    # With a journal: arena offset of their first runs, in the order of a commit (first block and blocks each), and how many
+    # With a journal: arena offset of the first runs of these blocks, in the order in which a commit frees them (first block and
+    # number of blocks each), and the number of these runs
     ("freed_runs", "i8"),
     ("freed_run_count", "i8"),
     # Set if groups are searched in the order of their numbers, the goal is shortened before a slow search, and the bitmaps of a
-    # flex group are read at once: Linux 6.17, and stable releases of 6.12 that took the change over (6.12.118)
+    # flex group are read at once: Linux 6.17, and stable releases of 6.12 that include the change (6.12.118)
     ("in_order", "i8"),
-    # The current request: blocks wanted, those of the call and those before the goal is shortened, block to start at, whether to
-    # try exactly that block first, and purpose
+    # The current request: blocks wanted now, blocks that the call requested, blocks wanted before the request was shortened, block
+    # at which the search starts, whether to try exactly that block first, whether it is for data, and for a large file's data
     ("want", "i8"),
     ("asked", "i8"),
     ("planned", "i8"),
@@ -52,7 +55,7 @@ FIELDS = [
     ("status", "i8"),
     ("best", "i8"),
     ("best_length", "i8"),
-    # Groups whose bitmaps are read ahead (first and number), and the one after them
+    # Groups whose bitmaps are read ahead (first and number), and the group after them
     ("ahead", "i8"),
     ("ahead_count", "i8"),
     ("following", "i8"),
@@ -74,7 +77,7 @@ CONTINUE, FOUND, GIVEN_UP = range(3)
 
 
 def arena_words(blocks: int) -> int:
-    """Return the arena words of the bitmaps and the table for `blocks` blocks."""
+    """Return the number of arena words that the bitmaps and the table for `blocks` blocks occupy."""
     groups = -(-blocks // GROUP)
     return groups * (2 * GROUP_BITS_WORDS + GROUP_WORDS)
 
@@ -181,7 +184,7 @@ def _largest_order(s, arena, group, enough):
 
 @kernel
 def _count(s, arena, group):
-    """Count the free blocks and free runs of a group; return the free blocks."""
+    """Count the free blocks and free runs of a group; return the number of free blocks."""
     row, end = s.group_table + group * GROUP_WORDS, (group + 1) << GROUP_SHIFT
     arena[row + FREE], arena[row + FRAGMENTS] = 0, 0
     at = next_bit(arena, s.bits, group << GROUP_SHIFT, end, True)

@@ -79,7 +79,7 @@ def replay(s, room, rows, i):
 
 @subroutine
 def _frames(size, kept):
-    """Return the frames that a file needs; 0 for a file that does not exist."""
+    """Return the number of frames that a file needs; 0 for a file that does not exist."""
     return max((size + 4095) >> 12, kept) if size >= 0 else 0
 
 

@@ -33,7 +33,7 @@ def boundary_of(reserved: int, blocks: int, percent: int) -> int:
 
 
 def arena_words(blocks: int, boundary: int) -> int:
-    """Return the arena words that `attach` reserves."""
+    """Return the number of arena words that `attach` reserves."""
     if boundary == blocks:
         return first_fit.arena_words(min(blocks, 2 * first_fit.AT_ONCE))
     return first_fit.arena_words(blocks) + (blocks - boundary) // SUPERPAGE
@@ -60,7 +60,7 @@ def attach(state, reserved: int, blocks: int, boundary: int) -> None:
 
 @kernel
 def free_everywhere(s):
-    """Return the free blocks of both zones."""
+    """Return the number of free blocks in both zones."""
     return s.free_blocks + s.free_supers * SUPERPAGE
 
 

@@ -243,5 +243,5 @@ def _starts(s, arena, at, count):
 
 
 def arena_words(blocks: int, groups: int) -> int:
-    """Return the arena words of the bitmap and the table of groups."""
+    """Return the number of arena words that the bitmap and the table of groups occupy."""
     return -(-blocks // 64) + 1 + groups * GROUP_WORDS

@@ -65,7 +65,7 @@ def aligned(first: Result, second: Result, compared: Iterable[str]) -> Aligned:
     """Return both results in one mode.
 
     To compare with a model, use a measurement's kernel counts where it has them, leave out counts of user mode only, and keep
-    totals without kernel counts, with a note that they are a mixture.  Two measurements are compared in their common mode.
+    totals without kernel counts, with a note that they mix modes.  Two measurements are compared in their common mode.
     """
     names = list(compared)
     sides = (first, second)
@@ -88,7 +88,7 @@ def aligned(first: Result, second: Result, compared: Iterable[str]) -> Aligned:
 
 
 def _in_mode(run: Run, mode: str, names: list[str], notes: list[str]) -> Run:
-    """Return a measured run with counts of one mode where it has them; note the counters left out and the mixtures."""
+    """Return a measured run with counts of one mode where it has them; note counters left out and counters of mixed modes."""
     counts = dict(run.groups.get(mode, {}))
     others = {name: scope(run, name) for name in run.counters if name not in counts}
     totals = [name for name in names if others.get(name) == BOTH]
@@ -97,8 +97,8 @@ def _in_mode(run: Run, mode: str, names: list[str], notes: list[str]) -> Run:
         notes.append(f"{run.fs!r}: {_listed(alone)} counted in {others[alone[0]]} mode alone, so not compared; {_HOW}")
     if totals:
         notes.append(
-            f"{run.fs!r}: {_listed(totals)} counted in user and kernel mode of the program, beside the {mode} alone: "
-            f"a mixture; {_HOW}"
+            f"{run.fs!r}: {_listed(totals)} counted in user and kernel mode together, unlike the other side's {mode} "
+            f"counts, so this comparison mixes modes; {_HOW}"
         )
     kept = {name: count for name, count in run.counters.items() if name not in counts and name not in alone}
     if not counts and len(kept) == len(run.counters):

@@ -104,7 +104,7 @@ def summary(comparison: Comparison) -> str:
                 "or try --ignore file or --fs OLD=NEW"
             )
         return (
-            f"nothing in common: {comparison.common} cells on both sides, and none of the judged counters in both (the "
+            f"nothing in common: {comparison.common} cells on both sides, but none of the default counters in both (the "
             "software back end has none of them); try --events all"
         )
     if comparison.verdict == "nothing judged":

@@ -23,7 +23,9 @@ class Tolerance(NamedTuple):
 _STRUCTURE = "follows from the structure alone, nothing is fitted"
 _COSTS = "the costs of code are fitted to one kernel; a call left out of the fit came within 5 %"
 _CARD = "of a real kernel's address stream in the same MMU, with footprints"
-_MISSES = f"67 of 75 cells are within 50 % {_CARD}; where objects lie moves a real count by as much"
+_MISSES = (
+    f"67 of 75 cells are within 50 % {_CARD}; a real count changes by as much with the addresses of kernel objects"
+)
 _WALKS = f"60 of 60 cells are within 50 % {_CARD}, a second level of 256 entries left out"
 _FETCHES = "the card leaves out instruction fetches; code is modelled by text page only"
 _CYCLES = "cycles of a walk depend on where the page tables are cached; an estimate in the model"
@@ -54,7 +56,7 @@ TOLERANCES: dict[str, Tolerance] = {
 class Limit(NamedTuple):
     """The tolerance of a row, and its basis: GIVEN, SAME, FIXED or the cells of an interval.
 
-    The tolerance is a percentage of the second value, or an interval's least and greatest first / second.
+    The tolerance is a percentage of the second value, or the least and greatest allowed ratio of first to second.
     """
 
     percent: float | None
@@ -80,7 +82,7 @@ def limits_of(wanted: Iterable[str], given: Mapping[str, float], exact: bool) ->
 
 
 def of_interval(first: Iterable[Run], second: Iterable[Run], name: str) -> Limit | None:
-    """Return the 90 % interval of a quantity of one side's replays as a tolerance, the widest of several; None if one has none."""
+    """Return the widest 90 % interval of a quantity among one side's replays as a tolerance; None if a replay has none."""
     for runs, is_first in ((first, True), (second, False)):
         found = [_span(run, name) for run in runs if is_replay(run)]
         spans = [span for span in found if span]
@@ -91,6 +93,6 @@ def of_interval(first: Iterable[Run], second: Iterable[Run], name: str) -> Limit
 
 
 def _span(run: Run, name: str) -> tuple[float, float, str] | None:
-    """Return the bounds of a replay's figure, divided by the figure, and their basis; None without them."""
+    """Return the lower and upper bounds of a replay's figure, as fractions of the figure, and their basis; None without bounds."""
     found, value = run.intervals.get(name, {}), intervals.figure(run, name)
     return (found["low"] / value, found["high"] / value, found["basis"]) if found.get("low") and value else None

@@ -23,7 +23,9 @@ def _walks(side: str, what: str) -> dict[str, Counter]:
     table = {
         f"{side}_lookups": Counter(None, "accesses", f"TLB look-ups for {what}"),
         f"{side}_l1_hit": Counter(None, "accesses", f"look-ups for {what} that hit the first level"),
-        f"{side}_misses_stlb_hit": Counter(f"{event}.stlb_hit", "accesses", f"{what}: first level missed, second hit"),
+        f"{side}_misses_stlb_hit": Counter(
+            f"{event}.stlb_hit", "accesses", f"{what} that missed the first level and hit the second"
+        ),
         f"{side}_misses_walk_completed": Counter(f"{event}.walk_completed", "walks", f"page walks for {what}"),
     }
     for size in sizes:
@@ -31,7 +33,7 @@ def _walks(side: str, what: str) -> dict[str, Counter]:
             f"{event}.walk_completed_{size}", "walks", f"page walks for {what} that ended at a {size} page"
         )
     table[f"{side}_misses_walk_pending"] = Counter(
-        f"{event}.walk_pending", "cycles", f"walker-cycles of page walks for {what}"
+        f"{event}.walk_pending", "cycles", f"cycles of page walks for {what}, added up over the page walkers"
     )
     table[f"{side}_misses_walk_active"] = Counter(
         f"{event}.walk_active", "cycles", f"cycles with at least one page walk for {what} under way"
@@ -55,10 +57,14 @@ SCHEMA: dict[str, Counter] = {
     **_walks("dtlb_store", "stores"),
     **_walks("itlb", "instruction fetches"),
     "dtlb_user_lookups": Counter(None, "accesses", "data look-ups at user addresses"),
-    "dtlb_user_misses_stlb_hit": Counter(None, "accesses", "user addresses: first level missed, second hit"),
+    "dtlb_user_misses_stlb_hit": Counter(
+        None, "accesses", "data look-ups at user addresses that missed the first level and hit the second"
+    ),
     "dtlb_user_misses_walk_completed": Counter(None, "walks", "page walks for data at user addresses"),
     **{
-        f"dtlb_misses_stlb_hit_{size}": Counter(None, "accesses", f"data: first level missed, second hit a {size} page")
+        f"dtlb_misses_stlb_hit_{size}": Counter(
+            None, "accesses", f"data look-ups that missed the first level and hit a {size} page in the second"
+        )
         for size in ("4k", "2m_4m", "1g")
     },
     "page_walker_loads": Counter(None, "loads", "page-table entries read by page walks"),
@@ -106,12 +112,12 @@ SCHEMA: dict[str, Counter] = {
     ),
     "write_buffer_miss_lines": Counter(None, "lines", "64-byte lines that these stores wrote"),
     "deferred_instructions": Counter(
-        None, "instructions", "those of the instructions that the kernel deferred to its own threads"
+        None, "instructions", "the part of the instructions that the kernel deferred to its own threads"
     ),
     "other_instructions": Counter(
         None,
         "instructions",
-        "instructions of interrupts and unrelated tasks meanwhile; the counter instructions leaves them out",
+        "instructions of interrupts and unrelated tasks during the run; not part of the counter instructions",
     ),
     "interprocessor_interrupts": Counter(
         None,
@@ -150,9 +156,11 @@ def _measured() -> dict[str, Counter]:
         )
     both = "loads and stores together"
     table |= {
-        "dtlb_misses_stlb_hit": Counter(None, "accesses", f"{both}: first level missed, second hit"),
+        "dtlb_misses_stlb_hit": Counter(None, "accesses", f"{both} that missed the first level and hit the second"),
         "dtlb_misses_walk_completed": Counter(None, "walks", f"page walks for {both}"),
-        "dtlb_misses_walk_pending": Counter(None, "cycles", f"walker-cycles of page walks for {both}"),
+        "dtlb_misses_walk_pending": Counter(
+            None, "cycles", f"cycles of page walks for {both}, added up over the page walkers"
+        ),
         "dtlb_misses_walk_active": Counter(None, "cycles", f"cycles with at least one page walk for {both} under way"),
         "dtlb_load_l1_miss": Counter(None, "accesses", "loads that missed the first level"),
         "dtlb_store_l1_miss": Counter(None, "accesses", "stores that missed the first level"),
@@ -198,13 +206,15 @@ def _cached() -> dict[str, Counter]:
     for side, who in (("load", "loads"), ("store", "stores"), ("prefetch", "the prefetcher"), ("walk", "page walks")):
         what = f"lines that {who} looked up"
         table |= {
-            f"cache_{side}_lines": Counter(None, "lines", f"{what} in the data caches, once a run"),
-            f"cache_{side}_l1_hit": Counter(None, "lines", f"{what}: the first level had them"),
+            f"cache_{side}_lines": Counter(
+                None, "lines", f"{what} in the data caches, each line once per run of bytes"
+            ),
+            f"cache_{side}_l1_hit": Counter(None, "lines", f"{what} and found in the first level"),
             f"cache_{side}_l2_lookups": Counter(None, "lines", f"{what} in the second level"),
-            f"cache_{side}_l2_hit": Counter(None, "lines", f"{what}: the second level had them"),
+            f"cache_{side}_l2_hit": Counter(None, "lines", f"{what} and found in the second level"),
             f"cache_{side}_l3_lookups": Counter(None, "lines", f"{what} in the third level"),
-            f"cache_{side}_l3_hit": Counter(None, "lines", f"{what}: the third level had them"),
-            f"cache_{side}_memory": Counter(None, "lines", f"{what}: no level had them"),
+            f"cache_{side}_l3_hit": Counter(None, "lines", f"{what} and found in the third level"),
+            f"cache_{side}_memory": Counter(None, "lines", f"{what} and found in no level"),
         }
     return table | {
         "cache_nt_lines": Counter(
@@ -217,7 +227,7 @@ def _cached() -> dict[str, Counter]:
         ),
         "cache_pm_read": Counter(None, "lines", "lines that the caches read from persistent memory"),
         "cache_pm_written_back": Counter(
-            None, "lines", "lines that left for persistent memory: evicted, flushed, non-temporal"
+            None, "lines", "lines written to persistent memory: evicted, flushed or stored non-temporally"
         ),
         "cache_unchecked": Counter(
             None,

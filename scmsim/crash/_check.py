@@ -193,7 +193,7 @@ class Check(History):
                     if other[1] * PAGE >= (holder or self.files.of(other[0])).size:
                         continue
                 if other != (file, page):
-                    text = f"page {page} lies where page {other[1]} of {self.paths[other[0]]!r} lies"
+                    text = f"page {page} is at the same place as page {other[1]} of {self.paths[other[0]]!r}"
                     return file, Wrong(SHARED, text)
         return None
 
@@ -285,7 +285,7 @@ _CODES = {FENCE: "the fence", FLUSH: "the flush", STORE: "the store", NTSTORE: "
 
 
 def _lost(extent: Extent, count: int, sites: Mapping[int, str]) -> str:
-    """Return the lines of an extent and the mechanism of a lost store: the first without a write-back, or else the first."""
+    """Return an extent's address, number of lines and the mechanism of a lost store: the first one without a write-back, if any."""
     flushed = max(extent.flushed.values(), default=0)
     first = flushed if count < flushed < len(extent.writes) else count
     site = sites.get(extent.writes[first][0], "an earlier call")

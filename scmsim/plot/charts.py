@@ -24,7 +24,7 @@ MOST_HOT = 4  # runs whose files are shown side by side
 _LABEL = 170  # maximum width of a label on the left, px
 _LINE = 13  # height of a label's line, px
 _NUMBER = 52  # maximum width of a number after a bar, px
-_GROUPED = 8  # most names that are shown without groups
+_GROUPED = 8  # maximum number of names that are shown without groups
 _ALIKE = 0.005  # fraction of an axis: lines nearer than this cover each other
 _UNSEEN = 0.004  # fraction of the longest bar: less than 2 px
 _SHORT = 10  # maximum label length for a legend in two columns on a phone, next to long names of bars
@@ -97,7 +97,7 @@ def bars(
 
 
 def room(rows: Rows) -> Any:
-    """Return the scale of bars with numbers after them; at any width, the longest bar leaves room for its number."""
+    """Return the scale of bars with numbers after them; at any width, the longest bar leaves space for its number."""
     most = max(row["value"] for row in rows)
     return altair().Scale(domainMin=0, nice=False, domainMax={"expr": f"{most!r} * width / max(width - {_NUMBER}, 20)"})
 
@@ -200,9 +200,7 @@ def regions(runs: Sequence[Run]) -> Chart | None:
         for where in ("kernel", "program")
         for answer, event in (("second level", "stlb_hit"), ("page walk", "walk_completed"))
     }
-    caption = (
-        "The same by whose addresses they were, the kernel's or the program's (its buffer), and by what answered them."
-    )
+    caption = "First-level misses by whose address missed, the kernel's or the program's (its buffer), and by what answered them."
     return bars("regions", "First-level misses by region", caption, _gather(runs, parts), "misses per call")
 
 
@@ -229,7 +227,7 @@ def walk_cycles(runs: Sequence[Run]) -> Chart | None:
         "data": lambda run: run.metrics.get("walk_cycles_percent_data"),
         "instructions": lambda run: run.metrics.get("walk_cycles_percent_instruction"),
     }
-    caption = "Cycles with a page walk under way, in percent of all cycles (of a simulation: of the estimated ones)."
+    caption = "Cycles with a page walk under way, in percent of all cycles (in a simulation, of the estimated cycles)."
     return bars("walk-cycles", "Cycles in page walks", caption, _gather(runs, parts), "% of cycles")
 
 
@@ -331,7 +329,7 @@ def curve(rows: Rows) -> Chart | None:
         return None
     alt = altair()
     title = "Miss-ratio curve"
-    caption = "Share of the touches of 4 KiB pages that miss a fully associative LRU TLB of so many entries; both axes logarithmic."
+    caption = "Share of the touches of 4 KiB pages that miss a fully associative LRU TLB, over its entries; both axes logarithmic."
     lines = {row["run"]: {} for row in rows}  # type: dict[str, dict[Any, float]]
     for row in rows:
         lines[row["run"]][row["entries"]] = row["value"]

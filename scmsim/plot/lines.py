@@ -1,4 +1,4 @@
-"""Charts of many runs: the parameter with the most values on the x axis, one line per combination of the others."""
+"""Charts of many runs: the parameter with the most values is on the x axis; each combination of the others is a line."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -47,7 +47,7 @@ FIGURES = (
 
 
 def over(runs: Sequence[Run]) -> str | None:
-    """Return the parameter for the x axis, or None: of the numeric ones that half of the runs have, that with most values."""
+    """Return the parameter for the x axis: the numeric one with the most values that at least half of the runs have, or None."""
     numeric = {
         axis: values
         for axis, values in axes(runs).items()
@@ -111,7 +111,7 @@ def _few(values: Sequence[Any]) -> bool:
 
 
 def _words(every: Mapping[str, Sequence[Any]], others: Sequence[str]) -> list[str]:
-    """Return textual parameters, only as many as there are colours for their combinations."""
+    """Return textual parameters, as many as possible without more combinations of values than there are colours."""
     found: list[str] = []
     for name in others:
         tried = [*found, name]

@@ -10,7 +10,7 @@ MEASURED, ASSUMED = "measured curve", "idle latency, no curve"
 
 
 def rows(media: Mapping[str, Mapping[str, Any]]) -> Rows:
-    """Return the points of each medium: those of its curves, or its idle latency of loads at 0 and at its bandwidth.
+    """Return the points of each medium: of its curves, else the idle latency of loads at bandwidth 0 and at full bandwidth.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Draw the TLB score card: one point for the count of the real kernel, and one point for the count of the replay."""
+"""Draw the TLB score card: in each row a point for the real kernel's count, and a point for the replay's."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Find the effect of each parameter of a sweep, by comparing whole runs that differ only in that parameter."""
+"""Find the effect of each parameter of a sweep: compare whole runs that differ only in that parameter."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -12,12 +12,12 @@ from scmsim.result.names import axes, said, title
 from scmsim.result.tables.figures import FEW, number
 
 _SAME = 0.002  # a smaller relative change of a figure is not reported
-_MOST = 4  # most sentences
+_MOST = 4  # maximum number of sentences
 Figure = Callable[[Run], float | None]
 
 
 class Effect(NamedTuple):
-    """The effect of a parameter: time by value, slowest (1) first, and pairs of runs with slowest and fastest value."""
+    """The effect of a parameter: relative time by value, slowest (1) first, and pairs of runs with slowest and fastest value."""
 
     axis: str
     times: dict[Any, float]
@@ -34,7 +34,7 @@ def effects(runs: Sequence[Run]) -> list[Effect]:
 
 
 def sentences(runs: Sequence[Run]) -> list[str]:
-    """Return a sentence per parameter: "paging linux in place of base-4k: page walks a call 1.38 to 0.0003, time -0.7 %"."""
+    """Return a sentence per parameter: "paging linux in place of base-4k: page walks per call 1.38 to 0.0003, time -0.7 %"."""
     return [_sentence(one) for one in effects(runs)[:_MOST]]
 
 
@@ -98,7 +98,7 @@ def _walks_said(pairs: Sequence[tuple[Run, Run]]) -> str:
         return ""
     if max(map(float, filter(None, totals))) < FEW:
         return f"page walks in all {number(totals[0])} to {number(totals[1])}"
-    return f"page walks a call {number(rates[0])} to {number(rates[1])}"
+    return f"page walks per call {number(rates[0])} to {number(rates[1])}"
 
 
 def _changed(what: str, value: Figure, pairs: Sequence[tuple[Run, Run]]) -> str:
@@ -124,7 +124,7 @@ def _walks(run: Run) -> float | None:
 
 
 def _work(run: Run) -> Any:
-    """Return a key of a run's work: bytes written and read, or, for a measurement, the calls."""
+    """Return a key that is equal for runs with equal work: bytes written and read, or the calls of a measurement."""
     return (run.payload.get("written"), run.payload.get("read")) if run.payload else run.calls
 
 

@@ -1,4 +1,4 @@
-"""Write a report's texts on all its runs: replayed traces (at the top), and origin of the counts (at the bottom)."""
+"""Write a report's texts about all its runs: the replayed traces (at the top) and the origin of the counts (at the bottom)."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from scmsim.core.text import printable, shortened, words
 from scmsim.result import Result, Run, names
 from scmsim.result.cells import harness
 
-_MOST_NAMED = 3  # most traces that are named
+_MOST_NAMED = 3  # maximum number of traces that are named
 _WIDTH = 60  # maximum shown length of a trace's name, characters
 SIMULATED = (
     "Simulated counts follow from structure, instructions, loads and stores from fitted costs; times are estimates."
@@ -42,7 +42,7 @@ def _traces(result: Result) -> list[str]:
 
 
 def made_up(result: Result) -> list[str]:
-    """Return the sentence that the counts are made up, if they are: the top of the report repeats the sentence."""
+    """Return the sentence that the counts are made up, for the top of the report; [] if they are not."""
     return [who(harness(result))] if harness(result).get("backend") == "fake" else []
 
 
@@ -67,7 +67,7 @@ def who(about: Mapping[str, Any]) -> str:
         return "Measured counts are the kernel's software events and clocks, not a processor's PMU."
     if by in ("perf", "import", "profile"):
         return "Measured counts are perf's."
-    return "The result does not record who counted what was measured."
+    return "The result does not record how its counts were measured."
 
 
 def merged(

@@ -36,18 +36,18 @@ SECTION_OF = {
     "sites": "Where the traffic comes from", "amplification": "Write amplification", "stored": "Write amplification",
     "space": "Space and waste", "overhead": "Space and waste", "effect-time": ANSWER, "effect-walks": ANSWER, "ratios": COMPARED,
     "miss-ratio-curve": "Miss-ratio curve", "hot": "Hot files",
-    "judged": "Judged by a real kernel",
+    "judged": "Compared with a real kernel",
 }  # fmt: skip
 OVER = "Over the parameters"
 ORDER = (
     COMPARED, ANSWER, "Headline", OVER, "What varies",
     "TLB", "Where the traffic comes from", "Write amplification", "Space and waste",
-    "Miss-ratio curve", "Hot files", "Judged by a real kernel",
+    "Miss-ratio curve", "Hot files", "Compared with a real kernel",
     "Warnings", "All figures", "Not supplied", "What was run",
 )  # fmt: skip
-MOST_RUNS = 10_000  # most runs of one page
-MOST_NAMED = 8  # most file systems named in the heading
-MOST_BARS = 60  # most runs for which bars are drawn
+MOST_RUNS = 10_000  # maximum number of runs on one page
+MOST_NAMED = 8  # maximum number of file systems named in the heading
+MOST_BARS = 60  # maximum number of runs for which bars are drawn
 
 
 def write(
@@ -85,7 +85,7 @@ def write(
 
 
 def check(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Check, before the work starts, that a report can be written to `path`; return the path."""
+    """Return the path after checking that a report can be written to it; call before the work starts."""
     drawing.altair()
     out = pathlib.Path(path)
     if out.suffix != ".html":
@@ -113,7 +113,7 @@ def page(
     found = [*drawn(runs, curves, compared), *([judged.chart(card["cells"])] if card else [])]
     parts = {
         COMPARED: tables.comparison(compared) if compared else "",
-        "Judged by a real kernel": tables.card(card) if card else "",
+        "Compared with a real kernel": tables.card(card) if card else "",
         "Warnings": _warnings(result.runs),
         "What varies": tables.varying(runs),
         "All figures": tables.figures(runs),
@@ -166,9 +166,9 @@ def _without_addresses(runs: Sequence[Run]) -> str:
     low, high = f"{min(known):.0f}", f"{max(known):.0f}"
     told = low if low == high else f"{low} to {high}"
     return (
-        f"<p>{told} % of the loads and stores have addresses. Misses and walks of the others, by which the kernel's code touches "
-        "its stacks, slab objects and per-CPU data, are not in these figures; "
-        "a replay without <code>--footprints none</code> has them.</p>"
+        f"<p>{told} % of the loads and stores have addresses. With the others the kernel's code touches its stacks, slab objects "
+        "and per-CPU data; their misses and walks are not in these figures. "
+        "A replay without <code>--footprints none</code> has them.</p>"
     )
 
 

@@ -1,4 +1,4 @@
-"""Write the first sentences of a report: which runs have the least and the most of a figure, and what causes it."""
+"""Write the first sentences of a report: the runs with the smallest and largest figures, and the causes."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from scmsim.result.tables.figures import FEW, number
 from scmsim.result.tables.summary import Figure, extremes, traffic_of_sites
 
 _MANY = 8  # with more runs, the sentences name the varying parameters and the ranges of figures
-_NAMED = 5  # most values of a parameter to name; of more values, only the first and the last are named
+_NAMED = 5  # maximum number of named values of a parameter; of more values, only the first and the last are named
 
 
 _IN_ALL = " in all"
@@ -30,7 +30,7 @@ def _a_call(what: str, total: Figure) -> _Topic:
         found = total(run)
         return found / run.calls if found is not None and run.calls else None
 
-    return _Topic(f"{what} a call", value, total)
+    return _Topic(f"{what} per call", value, total)
 
 
 _TOPICS = (
@@ -71,7 +71,7 @@ def _range(runs: Sequence[Run], topic: _Topic) -> str:
 
 
 def _sentence(runs: Sequence[Run], topic: _Topic) -> str:
-    """Compare the runs with the most and the least of a figure; few events are given in total, as in the table."""
+    """Compare the runs with the largest and the smallest figure; few events are given in total, as in the table."""
     known = [run for run in runs if topic.value(run)]
     found = extremes(known, topic.value)
     if found is None:
@@ -79,7 +79,7 @@ def _sentence(runs: Sequence[Run], topic: _Topic) -> str:
     what, least, most = topic.what, _figure(found.least, topic), _figure(found.most, topic)
     if all(_few(run, topic) for run in known):
         what, least, most = (
-            f"{what.removesuffix(' a call')} in all",
+            f"{what.removesuffix(' per call')} in all",
             least.removesuffix(_IN_ALL),
             most.removesuffix(_IN_ALL),
         )
@@ -88,7 +88,7 @@ def _sentence(runs: Sequence[Run], topic: _Topic) -> str:
     names = {id(run): name for run, name in zip(runs, labels(runs), strict=True)}
     why = _main_site(found.most) if topic is _TOPICS[0] else ""
     ratio = times(found.high / found.low)
-    return f"{names[id(found.most)]} needs most {what}, {most}{why}: {ratio} as many as {names[id(found.least)]} with {least}."
+    return f"{names[id(found.most)]} needs the most {what}, {most}{why}: {ratio} as many as {names[id(found.least)]} with {least}."
 
 
 def _few(run: Run, topic: _Topic) -> bool:

@@ -1,4 +1,4 @@
-"""Format a report's tables as HTML: all figures, what varies between many runs, a comparison with a measurement."""
+"""Format a report's tables as HTML: all figures, the varying parameters of many runs, a comparison with a measurement."""
 
 import html
 import math
@@ -19,7 +19,7 @@ from scmsim.result.tables.figures import TLB_PARTS, number
 from scmsim.study.tlb import table as verdicts
 from scmsim.study.tlb.card import summary
 
-MOST_COLUMNS = 8  # most runs that are columns; more runs are rows
+MOST_COLUMNS = 8  # maximum number of runs shown as columns; more runs are shown as rows
 MOST_ROWS = 500
 _LEFT_OUT = ("dTLB look-ups",)  # the rows of misses are more informative
 HINTED = "The 90 % interval of a figure shows while the pointer is over it."

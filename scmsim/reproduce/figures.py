@@ -1,6 +1,6 @@
 """Draw the papers' figures from simulated values, one file each; the SCM manager's tables with published values, too.
 
-The title of a figure describes it; axes and systems are those of the document as far as models exist; times are estimates.
+A figure has the axes of the document, and its systems as far as models of them exist.  Times are estimates.
 """
 
 import os
@@ -75,7 +75,7 @@ def _vsm(quick: bool) -> Iterator[Chart]:
     for size, value in ((KI, 2047), (KI, 3), (4 * KI, 511)):  # VSM-1 to VSM-3
         rows.append({"system": PUBLISHED, "x": size // KI, "value": value})
     title = "VSM, Figure 7: bytes copied for each byte overwritten"
-    yield lines("vsm-write-amplification", title, rows, "request, KiB", "extra bytes a byte")
+    yield lines("vsm-write-amplification", title, rows, "request, KiB", "extra bytes per byte")
     yield bars("vsm-postmark", "VSM, Figure 6: Postmark of 2 to 6 MB files", mail, "ms (estimate)")
 
 

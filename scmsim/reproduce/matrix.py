@@ -19,7 +19,7 @@ from scmsim.workload import thesis
 
 MI = 1 << 20
 FILES = tuple(size * MI for size in (1, 8, 64, 1024))
-UNITS = thesis.UNITS[::2]  # units of the cells that `small` replays
+UNITS = thesis.UNITS[::2]  # units of the cells that `small` replays: every other one of the thesis
 WALKS = tuple(name for name in metrics.TABLE7 if "walk" in name)
 
 

@@ -1,10 +1,10 @@
 """Compare published rows with simulated rows: the table, the document of each row, and the verdicts.
 
-Only rows with a falsifiable result get a verdict: kinds exact and derived, by the columns that did not set a cost of the model.
-An exact row is met if the values are equal.  A derived row with `about` or `equals` is met within a factor of 1.25 and near within
-2; for a ratio to be met, its distance from 1 (the logarithm) must also be within a factor of 2.  For `range`, the greatest value
-counts; `at_most`, which has no lower bound, gets no verdict.  The opposite sign, or the other side of 1, is contradicted.  Of
-several columns, the worst decides.
+Only rows with a falsifiable result get a verdict: kinds exact and derived, by the columns that did not set a cost of
+the model.  An exact row is met if the values are equal.  A derived row with `about` or `equals` is met within a factor
+of 1.25 and near within 2; to be met, a ratio's distance from 1 (its logarithm) must also be within a factor of 2 of the
+published distance.  For `range`, the greatest value counts; `at_most`, which has no lower bound, gets no verdict.  The
+opposite sign, or the other side of 1, is contradicted.  Of several columns, the worst decides.
 
 No verdict comes from the 90 % intervals of `scmsim.result.intervals`: a row is a ratio, a share, or a figure of a model and kernel
 that were not measured, and the intervals of time are from these documents.
@@ -34,7 +34,7 @@ KINDS = {
     "exact": "the model computes it and it must be equal",
     "derived": "a prediction: nothing in the model was set by a row of this table",
     "calibrated": "a number was chosen after seeing a figure of this table; the note says which",
-    "not comparable": "a formula or a preset read back, a bound that nothing can miss, or what no model has; the note says which",
+    "not comparable": "a formula or preset read back, a bound that no value can miss, or no model has it; the note says which",
 }
 VERDICTS = ("met", "near", "off", "contradicted")  # best first
 INFORMATIVE = ("exact", "derived")  # kinds that the summary counts

@@ -146,12 +146,12 @@ def columns(row: str) -> list[float]:
 
 
 def latency(medium: str) -> float:
-    """Return the ns of one access from the medium's preset."""
+    """Return the latency of one access, ns, in the medium's preset."""
     return float(media.read(medium)["load_ns"])
 
 
 NAND, FAT, EXT2, MANAGER = range(len(COLUMNS))
-SET = {  # row -> the costs that it set, and the columns that are therefore not informative
+SET = {  # row -> the cost that was fitted to it, and the columns that therefore have no information
     "SCMM-1": ("the cost of malloc", ()), "SCMM-2": ("the cost of free", ()),
     "SCMM-9": ("a directory entry's 8 bytes (the SCM manager's creat)", (MANAGER,)),
     "SCMM-10": ("open of the SCM manager, FAT (both its columns) and ext2", (NAND, FAT, EXT2, MANAGER)),
@@ -164,18 +164,18 @@ NOTES = {
     "SCMM-16": "NAND's reads are 30 times what its medium takes",
     "SCMM-18": "nearly all of it is the programs' own work, which no trace has",
     "SCMM-23": "reads one module of an unknown length, not the five files of the trace",
-    "SCMM-21": "an application from SourceForge, whose calls and output the paper does not give: those here are ours",
+    "SCMM-21": "an application from SourceForge, whose calls and output the paper does not give: the trace's are assumed",
     "SCMM-22": "the network is not in a trace",
 }
-OWN = "the programs' own work is what the SCM manager's column leaves"
+OWN = "the programs' own work is the published minus the simulated time of the SCM manager"
 
 
 def _memory(row: str, quick: bool) -> Answer:
     op, size = TABLE2[row]
     other = f"on SDRAM {micro('scm-manager', size, 'sdram')[op]:.4g} us, published {baseline(row):g}"
-    note = "two accesses a word were chosen after seeing Table 2, and what the bus adds is fitted to SDRAM's 4096-byte rows"
+    note = "two accesses per word were chosen after seeing Table 2, and the time of the bus is fitted to SDRAM's 4096-byte rows"
     if row in SET:
-        note = f"set {SET[row][0]}; the paper lays the baseline's excess to kernel threads"
+        note = f"set {SET[row][0]}; the paper attributes the baseline's excess to kernel threads"
     return Answer(round(micro("scm-manager", size)[op], 2), "calibrated", f"{note}; {other}")
 
 
@@ -199,7 +199,9 @@ def _several(row: str, quick: bool) -> Answer:
 
 def _latency(quick: bool) -> Answer:
     return Answer(
-        latency("feram"), "not comparable", "reads back the preset, which has it from here; SDRAM 35 ns likewise"
+        latency("feram"),
+        "not comparable",
+        "reads back the preset, whose value is from this row; likewise SDRAM's 35 ns",
     )
 
 
@@ -208,15 +210,17 @@ ANSWERS = {
     **{row: partial(_several, row) for row in (*TABLE3, "SCMM-18", "SCMM-19", "SCMM-20", *PROGRAMS)},
     "SCMM-26": _latency,
 }
-NAND_READS = "a read of NAND took 18 ms a call and 3.3 ms a page, which no time of the medium gives"
-NAND_WRITES = "NAND's times and replacement units decide (46 and 131 ms at the longest); FAT on SCM lacks 0.2 ms a call"
+NAND_READS = "a read of NAND took 18 ms per call and 3.3 ms per page, which no latency of the medium explains"
+NAND_WRITES = (
+    "NAND's times and replacement units decide (46 and 131 ms at its longest times); FAT on SCM lacks 0.2 ms per call"
+)
 REASONS = {
-    "SCMM-9": "a create on FAT and ext2 takes an open plus the extra work of 5.13's ext2: 161 and 200 us (as an open 102 and 141)",
+    "SCMM-9": "a create on FAT and ext2 takes an open plus the extra work of 5.13's ext2: 161 and 200 us (an open: 102 and 141)",
     "SCMM-11": NAND_WRITES,
     "SCMM-12": NAND_WRITES,
-    "SCMM-13": "not known: a walk of the SCM manager from the first object to each would add 6 us of 305",
+    "SCMM-13": "not known: if the SCM manager walked from the first object to each, this would add 6 of the missing 305 us",
     **dict.fromkeys(("SCMM-14", "SCMM-15", "SCMM-16"), NAND_READS),
-    "SCMM-19": "FAT's synchronous writes are too cheap: they add 1.6 s to SCMM-20, published 3 (3.8 with 50 us more a sector)",
-    "SCMM-20": "FAT's 0.2 ms a unit are missing (SCMM-11): FAT and ext2 add none here, 1.6 and 0.4 s with them, published 3 and 1",
-    "SCMM-24": "FAT and ext2 add 0.31 and 0.22 ms, published 0.53 and 0.51; FAT's 0.2 ms a write are missing (SCMM-11)",
+    "SCMM-19": "FAT's synchronous writes are too cheap: they add 1.6 s to SCMM-20, published 3 (3.8 with 50 us more per sector)",
+    "SCMM-20": "FAT's 0.2 ms per unit are missing (SCMM-11): FAT and ext2 add no time, 1.6 and 0.4 s with it, published 3 and 1",
+    "SCMM-24": "FAT and ext2 add 0.31 and 0.22 ms, published 0.53 and 0.51; FAT's 0.2 ms per write are missing (SCMM-11)",
 }

@@ -136,7 +136,9 @@ def _fragmentation(quick: bool) -> Answer:
     share = {name: _waste_percent(cast(Source, trace)) for name, trace in work.items()}
     note = ", ".join(f"{name} {percent:.2f} %" for name, percent in share.items())
     both = mean([share["IOzone"], share["Postmark up to 8 MiB"]])
-    note += "; the first and the last, as in the other rows; of sizes the paper says only 'within one specific range'"
+    note += (
+        "; mean of the first and the last, as in the other rows; the paper's only size is 'within one specific range'"
+    )
     return Answer(round(both, 3), "not comparable", note)
 
 
@@ -147,7 +149,7 @@ def _waste_percent(trace: Source) -> float:
 
 
 def _spread(size: int, record: int) -> float:
-    """Return by how many percent the system with the fewest walks is below the system with the most walks."""
+    """Return how far the fewest walks of a system are below the most walks of a system, in percent."""
     counts = [writes(fs, size, record)["sequential"][0] for fs in (*PAIR, *BASELINES)]
     return 100 * (1 - min(counts) / max(counts))
 
@@ -155,7 +157,7 @@ def _spread(size: int, record: int) -> float:
 def _closer(quick: bool) -> Answer:
     size = _sizes(quick)[0]
     small, large = _spread(size, 4 * KIB), _spread(size, 2 * MIB)
-    note = "here because the program's own buffer of 512 pages misses in every system, not because superpage entries run out"
+    note = "here the program's own buffer of 512 pages misses in every system; superpage entries do not run out"
     text = f"least below most: {small:.0f} % at 4 KiB, {large:.0f} % at 2 MiB"
     return Answer(text, "derived", note, large < small)
 

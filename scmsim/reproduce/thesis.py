@@ -101,7 +101,7 @@ def _against_ext4(personality: str, quick: bool) -> Answer:
 def _miss_rate(personality: str, quick: bool) -> Answer:
     rates = [_metric(run, "tlb_miss_percent") for run in _filebench(personality).values()]
     mean = sum(rates) / len(rates)
-    note = f"mean of three; the programs of Filebench are not modelled, whose pages miss too ({min(rates):.3f} to {max(rates):.3f})"
+    note = f"mean of three; Filebench's programs, whose pages miss too, are not modelled ({min(rates):.3f} to {max(rates):.3f})"
     return Answer(round(mean, 3), "derived", note)
 
 
@@ -132,7 +132,7 @@ def _nova_over_dax(gigabytes: int, quick: bool) -> Answer:
     total = gigabytes * GI
     nova, dax = (_traffic(_writes(fs, KI, total)[fs]) for fs in (NOVA, DAX))
     note = (
-        "ext4-DAX: mean of ten runs over one file, as Program 1 has it; NOVA, which its mount formats: a new file; that on both: "
+        "ext4-DAX: mean of ten runs over one file, as in Program 1; NOVA, formatted at each mount: a new file; a new file on both: "
         f"{nova / dax:.2f}; {OTHER_KERNEL}"
     )
     return Answer(round(nova / _of_ten(DAX, total), 3), "derived", note)
@@ -143,7 +143,7 @@ def _dax_do_io(quick: bool) -> Answer:
     run = _writes(DAX, 4 * KI, 64 * MI)[DAX]
     share = _share(run, "mapping", "allocation", "zeroing", "copy") + _share(run, "journal handle") / 3
     note = (
-        f"{share:.1f} % of the system call's (published 57.5), times the published 78.58 % that the call has of all: "
+        f"{share:.1f} % of the system call's traffic (published 57.5), times the call's published share of all traffic, 78.58 %: "
         "the program is not modelled"
     )
     return Answer(round(share * 0.7858, 2), "derived", note)

@@ -1,6 +1,6 @@
 """Draw the thesis's figures from the models; numbers printed in the thesis are shown as points.
 
-Not here: Figures 8 to 13 (matrix.py), 1 and 2 (drawings), 14 to 16 (data caches: no model), the hard disk (no model).
+Left out: Figures 8 to 13 (see matrix.py), 1 and 2 (drawings), 14 to 16 (data caches: no model), and the hard disk (no model).
 """
 
 from collections.abc import Iterator, Mapping

@@ -55,7 +55,9 @@ LOCAL, SAFE = (
     "local",
     "broadcast",
 )  # CPUs that flush swapped entries: the writer's CPU, as in the paper's figures; all CPUs, as correctness requires
-OTHER_CPUS = "estimated time; the cost left out: one multicast a write, for the other CPUs forget swapped entries too"
+OTHER_CPUS = (
+    "estimated time; the cost left out: one multicast per write, as the other CPUs must invalidate swapped entries, too"
+)
 
 
 class Requests:
@@ -116,7 +118,7 @@ def run(fs: str, source: Source, **params: str | int) -> Run:
 
 
 def nanoseconds(fs: str, source: Source, **params: str | int) -> np.ndarray:
-    """Return the times of all calls, ns: (as in the paper, with one multicast per write)."""
+    """Return the time of all calls, ns: (without multicasts, as in the paper; with one multicast per write)."""
     if fs != "vsm":
         return np.full(2, sum(run(fs, source, **params).time_ns.values()))
     each = [run(fs, source, shootdown=shootdown, **params) for shootdown in (LOCAL, SAFE)]
@@ -337,13 +339,11 @@ ANSWERS: dict[str, Callable[[bool], Answer]] = {
     "VSM-26": _migration,
 }
 CACHES = "published 94 in order, 225 at random: only copies in order fit in L3, which gives 77 (VSM-7) and 89 (VSM-9)"
-ENTRIES = (
-    "who wrote the file decides: an entry of NOVA for each page here; as long as the requests they give 0.996 and 0.96"
-)
+ENTRIES = "the file's layout decides: here NOVA has an entry for each page; with entries as long as the requests: 0.996 and 0.96"
 REASONS = {
     **dict.fromkeys(("VSM-7", "VSM-9", "VSM-11"), CACHES),
-    "VSM-15": "1.19 would be met: requests of 2 MiB, where NOVA frees 512 pages one by one, make it more than 1.16",
+    "VSM-15": "1.19 would be met; requests up to 1 MiB give 1.16, but for 2 MiB NOVA frees 512 pages one by one",
     **dict.fromkeys(("VSM-19", "VSM-20"), ENTRIES),
-    "VSM-16": "in a file that lies anywhere NOVA has an entry for each page; over a file in order it is 1.18",
-    "VSM-22": "only with --quick: of four times as many files it is 0.68, which is met",
+    "VSM-16": "in a file with scattered pages NOVA has an entry for each page; with pages in order the ratio is 1.18",
+    "VSM-22": "only with --quick: with four times as many files the ratio is 0.68, which is met",
 }

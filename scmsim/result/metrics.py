@@ -214,7 +214,7 @@ METRICS: dict[str, Metric] = {
     ),
     "space_waste_percent": _metric(
         "%",
-        "unused bytes in the last pages of files, of the bytes allocated for data",
+        "unused bytes in the last pages of files, as a share of the bytes allocated for data",
         "space_waste_bytes space_allocated_bytes",
         lambda waste, allocated: 100 * waste / allocated,
     ),

@@ -40,7 +40,7 @@ def resolve(text: str) -> pathlib.Path:
     if path.is_file():
         return path
     if path.suffix or len(path.parts) > 1:
-        raise UsageError(f"no file {str(path)!r}; give the path of a TOML file or the name of a shipped sweep")
+        raise UsageError(f"no file {str(path)!r}; give the path of a TOML file or the name of a bundled sweep")
     return find(text, prefix=SWEEP_PREFIX)
 
 

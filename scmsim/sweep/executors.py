@@ -1,7 +1,7 @@
 """Compute points in threads of this process, in processes, or in a Dask cluster's workers; all give the same rows.
 
-Each executor yields (key, row or None, error or None) as points finish.  When a worker dies, its points go to other workers, up to
-`TRIES` times, and then count as failed.
+Each executor yields (key, row or None, error or None) as points finish.  When a worker dies, its points go to other
+workers; a point whose workers died `TRIES` times counts as failed.
 """
 
 import contextlib

@@ -43,7 +43,7 @@ def check_setting(key: str, value: Any, folder: pathlib.Path) -> Any:
     if key in ("trace", "meminfo") or (key in ("machine", "system") and str(value).endswith(".toml")):
         path = pathlib.Path(os.path.abspath(folder / str(value)))
         if not path.is_file():
-            raise UsageError(f"no file {str(value)!r} beside the sweep (looked at {str(path)!r})")
+            raise UsageError(f"no file {str(value)!r} in the folder of the sweep (expected at {str(path)!r})")
         protect(path)
         return str(path)
     if key == SYNC_AT_END:

@@ -5,7 +5,7 @@ import numpy as np
 from scmsim.trace._sizes import running_maximum
 
 PAGE = 4 << 10  # bytes
-MOST = 1 << 21  # limit of ranges in a set (24 bytes each); a set with more ignores further touches
+MOST = 1 << 21  # maximum number of ranges in a set (24 bytes each); a set with more ignores further touches
 
 
 class Pages:
@@ -36,7 +36,7 @@ class Pages:
             self._settle()
 
     def count(self) -> int:
-        """Return how many pages the set has."""
+        """Return the number of pages in the set."""
         self._settle()
         return int((self._ranges[:, 2] - self._ranges[:, 1]).sum())
 

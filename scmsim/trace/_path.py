@@ -13,8 +13,8 @@ MAGIC = b"PAR1"
 def trace_path(path: str | os.PathLike[str]) -> pathlib.Path:
     """Return the path, with links followed, after checking that a trace may be written to it.
 
-    Raises UsageError if `writable` refuses the path, its suffix is that of another kind of file, or a file of another
-    kind exists.
+    Raises UsageError if `writable` refuses the path, if its suffix belongs to another kind of file, or if an existing
+    file at the path is not a trace.
     """
     target = writable(path)
     if target.suffix.lower() not in ("", SUFFIX):

@@ -34,7 +34,7 @@ def derived(step: str, traces: Iterable[StoredTrace], **parameters: Any) -> dict
 
 
 class Renumber:
-    """A renumbering that drops the files that no kept row names and numbers the others in their old order."""
+    """A renumbering of files: it drops those that no kept row refers to, and keeps the order of the remaining files."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -47,7 +47,7 @@ class Renumber:
             self.used[rows[column][rows[column] >= 0]] = True
 
     def table(self, first_size: np.ndarray) -> Files:
-        """Return the side table of the files seen; `first_size` has an entry for each row of the old table."""
+        """Return the side table of the noted files; `first_size` has an entry for each row of the old table."""
         self._new = np.cumsum(self.used) - 1
         kept = np.flatnonzero(self.used)
         return Files([self.files.path[i] for i in kept], first_size[kept].astype(np.int64), self.files.is_dir[kept])

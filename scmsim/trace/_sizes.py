@@ -37,7 +37,7 @@ class Sizes:
         rows = batch[row]
         file, (value, sets) = rows["file"].astype(np.int64), _effects(rows)
         own = len(row)
-        # a rename has a second event: the file that the rename replaces is gone
+        # a rename also removes the file that it replaces: add an event for that file
         replaced = np.flatnonzero((rows["op"] == RENAME) & (rows["replaced"] >= 0) & (rows["replaced"] != file))
         if len(replaced):
             row = np.concatenate([row, row[replaced]])

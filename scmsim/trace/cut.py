@@ -35,7 +35,7 @@ def cut_trace(
     int
         Rows written.
 
-    Raises UsageError for an empty span, or one without a row.
+    Raises UsageError for an empty span, or for a span that contains no row.
     """
     different(out, source)
     if start < 0 or (stop is not None and stop <= start):

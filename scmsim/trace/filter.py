@@ -38,7 +38,7 @@ def filter_trace(
     int
         Rows written. `under` and `match` drop operations without a file (sync).
 
-    Raises UsageError for an unknown operation, an input that is not a trace, or no row left.
+    Raises UsageError if an operation is unknown, the input is not a trace, or no row passes the conditions.
     """
     different(out, source)
     for name in ops:

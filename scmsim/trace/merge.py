@@ -24,9 +24,9 @@ def merge_traces(
     ----------
     sources : the traces to merge; at least two, or one with `prepare`
     out : the trace to write
-    prepare : trace whose rows run first, as preparation (SETUP) that counts nothing; the others start when it ends
+    prepare : trace whose rows run first, as uncounted preparation (SETUP); the other traces start when it ends
 
-    Raises UsageError for fewer traces, an input that is not a trace, or an input whose times go backwards.
+    Raises UsageError for too few traces, an input that is not a trace, or an input whose times go backwards.
     """
     every = [*([] if prepare is None else [prepare]), *sources]
     if len(every) < 2:

@@ -40,7 +40,7 @@ FILE_END = 1 << 44  # bytes, ext4's limit; a write, truncate or fallocate beyond
 # operations whose work grows with their length, so they must end at or before FILE_END
 MAPS = (READDIR, MMAP, MUNMAP, MSYNC, MADVISE, ULOAD, USTORE, UFLUSH, MALLOC, FREE, MM_TO_FILE, FILE_TO_MM)
 NEVER = -(1 << 62)  # ns; a time before the first row
-THREAD_BYTES = 1 << 36  # size of a thread's memory
+THREAD_BYTES = 1 << 36  # a thread's buffers have addresses below this
 OFFSET_OF_OP, FILE_OF_OP = (
     np.zeros(len(OPS), bool),
     np.ones(len(OPS), bool),
@@ -65,7 +65,7 @@ def first_problem(batch: np.ndarray, files: int, before: int = NEVER) -> tuple[i
 
 
 def all_sound(columns: Mapping[str, np.ndarray], files: int, before: int = NEVER) -> bool:
-    """Return whether a batch breaks no rule, mostly from each column's extremes: faster than a search for the row.
+    """Return whether a batch breaks no rule, mostly from each column's extremes, which is faster than a search for the row.
 
     `columns` has an array for each field of records.OP; `before` is the time of the row before the batch.
     """
@@ -106,7 +106,7 @@ def ends_too_far(op: int, offset: int, length: int) -> bool:
 
 
 def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
-    """Yield each broken rule, except the rule of times, with its rows.
+    """Yield each broken rule, except the rule about times, with its rows.
 
     Parameters
     ----------
@@ -124,12 +124,12 @@ def problems(batch: np.ndarray, files: int) -> Iterator[Broken]:
         ("operation", (op < 0) | (op >= len(OPS)), op, "unknown operation"),
         ("offset", (offset < -1) | no_offset, offset, "offset {}, which must be 0 or more"),
         ("length", length < 0, length, "length {}, which must be 0 or more"),
-        ("end", far, offset, "offset {} plus its length lies beyond 2^62"),
+        ("end", far, offset, "offset {} plus its length is beyond 2^62"),
         (
             "mapped",
             ~far & _ends_too_far(op, offset, length),
             offset,
-            "offset {} plus its length lies beyond 2^44 (16 TiB), where the models' files end",
+            "offset {} plus its length is beyond 2^44 (16 TiB), where the models' files end",
         ),
         ("file", no_file | wrong_file, batch["file"], f"file {{}}, but the side table has the rows 0 to {files - 1}"),
         ("file2", wrong_file2, batch["file2"], f"file2 {{}}, but the side table has the rows 0 to {files - 1}"),
@@ -153,7 +153,7 @@ def time_problems(batch: np.ndarray, before: int) -> Iterator[Broken]:
     times = batch["time_ns"]
     rows = np.flatnonzero(times < np.concatenate(([before], times))[:-1])
     if len(rows):
-        yield Broken("time", rows, f"time {times[rows[0]]} ns lies before that of the row above")
+        yield Broken("time", rows, f"time {times[rows[0]]} ns is before that of the row above")
 
 
 def files_problems(files: Files) -> Iterator[str]:
@@ -185,7 +185,7 @@ def check_files(files: Files, where: str = "the trace") -> None:
 
 
 def check_rows(batch: np.ndarray, files: int, first: int) -> None:
-    """Raise UsageError for the first row that breaks `problems`; `first` is the number of the batch's first row."""
+    """Raise UsageError for the first row that has one of the `problems`; `first` is the number of the batch's first row."""
     found = [(int(broken.rows[0]), broken.text) for broken in problems(batch, files)]
     if found:
         row, text = min(found)

@@ -27,7 +27,7 @@ def stats(trace: Source, *, setup: bool = False) -> dict[str, Any]:
     trace : Source
         A stored trace or a workload.
     setup : bool
-        Count rows marked SETUP too; they change the file sizes that other rows are compared with in any case.
+        Count rows marked SETUP too.  Counted or not, they change the file sizes with which other rows are compared.
 
     Raises UsageError at a row that cannot be replayed.
     """
@@ -71,7 +71,7 @@ class _Way:
 
 
 class _Buffers:
-    """The program's memory in transfers, and how often a buffer's previous transfer was of another file.
+    """The memory that transfers use, and how often a buffer's previous transfer was with another file.
 
     The last file of a buffer is in a hash table of fixed size; a buffer whose slot another buffer took counts as new.
     """

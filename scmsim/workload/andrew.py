@@ -31,9 +31,9 @@ from scmsim.workload._stream import ops, weave
 SUMMARY = "the Modified Andrew Benchmark, phases I to IV: mkdir, copy a tree, stat it, read it"
 PARAMS = {
     "phase": ("all", "all|makedir|copy|scandir|readall", "the phase that is counted; those before it are preparation"),
-    "files": ("70", "files", "files of the source tree"),
+    "files": ("70", "files", "number of files in the source tree"),
     "total": ("200KiB", "bytes", "bytes of all files together"),
-    "dirs": ("20", "directories", "directories of the source tree"),
+    "dirs": ("20", "directories", "number of directories in the source tree"),
     "unit": ("8KiB", "bytes", "bytes of one read or write"),
     "repeats": ("1", "trees", "runs of the benchmark, each in a fresh tree"),
     "seed": ("1", "seed", "seed of the file sizes"),

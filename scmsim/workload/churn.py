@@ -29,11 +29,11 @@ from scmsim.workload import _stream
 
 SUMMARY = "a random history of files that are created, grown, shrunk and deleted, to exercise block allocation"
 PARAMS = {
-    "operations": ("1000", "calls", "least number of calls"),
+    "operations": ("1000", "calls", "minimum number of calls"),
     "files": ("40", "files", "maximum number of files at any time"),
     "dirs": ("4", "directories", "directories, chosen at random for each new file"),
     "unit": ("4MiB", "bytes", "largest transfer; transfer sizes are log-uniform"),
-    "writers": ("3", "files", "most files that a step appends to in turn"),
+    "writers": ("3", "files", "maximum number of files that a step appends to in turn"),
     "reserve": ("1", "bool", "also fallocate and punch holes; 0 for ext2, which supports neither"),
     "device": ("2GiB", "bytes", "size of the device"),
     "fill": ("20", "percent", "largest share of the device that the files take"),

@@ -33,7 +33,9 @@ from scmsim.workload.kernels.filebench_tables import (
     Tables,
 )
 
-SUMMARY = "Filebench: reads a .f file or plays fileserver, webserver, varmail, webproxy, oltp, videoserver"
+SUMMARY = (
+    "Filebench: reads a .f file or runs the personality fileserver, webserver, varmail, webproxy, oltp, videoserver"
+)
 PARAMS = {
     "file": ("", "file", "workload file (.f); without it, the personality runs"),
     "personality": (

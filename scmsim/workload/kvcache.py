@@ -37,7 +37,7 @@ PARAMS = {
     "model": ("llama-3.1-8b", "text", "name of a model, or the elements per token as factors, such as 2x32x8x128"),
     "element": ("2", "bytes", "bytes per element: 2 for fp16 and bf16, 1 for fp8"),
     "tokens": ("256", "tokens", "tokens per block (LMCache: 256, vLLM: 16)"),
-    "capacity": ("16GiB", "bytes", "bytes of the cache"),
+    "capacity": ("16GiB", "bytes", "size of the cache"),
     "by": (
         "map",
         "map|calls|files",
@@ -49,7 +49,7 @@ PARAMS = {
     "gap": (
         "10",
         "requests",
-        "drawn: median requests between two turns of a conversation (all of Mooncake's trace: 480)",
+        "drawn: median number of requests between two turns of a conversation (all of Mooncake's trace: 480)",
     ),
     "seed": ("1", "seed", "drawn: seed of the requests"),
     "interval": ("1us", "time", "trace time between two operations"),

@@ -36,7 +36,7 @@ PARAMS = {
     "op": ("get", "get|put", "operation of a transaction: one look-up, or one value replaced and committed"),
     "entries": ("100000", "keys", "keys of 8 bytes in the database"),
     "value": ("400", "bytes", "bytes of a value"),
-    "count": ("10000", "transactions", "transactions in all"),
+    "count": ("10000", "transactions", "number of transactions"),
     "writemap": ("0", "bool", "MDB_WRITEMAP: pages are stored through the mapping"),
     "read_value": ("1", "bool", "whether a look-up loads the value, too; mdb_get returns its address only"),
     "fill": ("63", "percent", "share of each leaf page that is filled"),

@@ -59,7 +59,7 @@ PARAMS = {
     "workload": ("a", "a|b|c|d|e|f|fill", "YCSB core workload, or puts of random keys into an empty store"),
     "distribution": ("own", "own|zipfian|latest|uniform", "distribution of the keys instead of the workload's own"),
     "records": ("100000", "records", "records loaded beforehand (fill: the key space)"),
-    "operations": ("100000", "operations", "requests"),
+    "operations": ("100000", "operations", "number of requests"),
     "value": ("1140", "bytes", "bytes of a value (YCSB: 10 fields of 100 bytes and their names)"),
     "write_buffer": ("64MiB", "bytes", "memtable size"),
     "target": ("64MiB", "bytes", "size of a table of level 1 and below"),

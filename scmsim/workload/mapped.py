@@ -38,7 +38,7 @@ PARAMS = {
     "unit": ("4KiB", "bytes", "bytes of one touch"),
     "stride": ("2MiB", "bytes", "strided: distance from the start of one touch to the start of the next"),
     "file_size": ("1GiB", "bytes", "bytes of the file"),
-    "touches": ("262144", "touches", "touches in all"),
+    "touches": ("262144", "touches", "number of touches"),
     "by": ("map", "map|calls", "touch through a mapping, or by read and write calls of the same bytes"),
     "persist": (
         "no",

@@ -20,7 +20,7 @@ PARAMS = {
     "stride": ("0", "bytes", "distance from the start of one call to the start of the next; 0: the unit"),
     "order": ("sequential", "sequential|random", "order of the offsets in a file (overwrite, read)"),
     "shift": ("0", "bytes", "offset of the first call"),
-    "sync": ("0", "calls", "an fsync follows after every such number of calls to a file; 0: no fsync"),
+    "sync": ("0", "calls", "number of calls to a file after which an fsync of the file follows; 0: no fsync"),
     "files": ("1", "files", "files that take turns"),
     "file_size": ("16MiB", "bytes", "bytes of each file (overwrite, read)"),
     "calls": ("4096", "calls", "total number of calls, not counting fsyncs"),

@@ -28,7 +28,7 @@ from scmsim.workload._stream import ops
 SUMMARY = "a log in mapped persistent memory: append, flush, fence, as PMDK's libpmemlog"
 PARAMS = {
     "record": ("256", "bytes", "bytes of a record"),
-    "count": ("100000", "records", "appends in all"),
+    "count": ("100000", "records", "number of appends"),
     "file_size": ("64MiB", "bytes", "bytes of the file, header included"),
     "persist": (
         "nontemporal",

@@ -24,7 +24,7 @@ SUMMARY = "SQLite transactions (update, insert, read) with a rollback journal or
 PARAMS = {
     "journal": ("delete", "delete|wal", "rollback journal, or write-ahead log"),
     "op": ("update", "update|insert|read", "operation of a transaction"),
-    "transactions": ("1000", "transactions", "transactions"),
+    "transactions": ("1000", "transactions", "number of transactions"),
     "rows": ("4", "rows", "rows of one transaction"),
     "records": ("10000", "rows", "rows in the table beforehand"),
     "blob": ("100", "bytes", "bytes of the blob in each row"),

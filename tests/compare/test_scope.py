@@ -45,7 +45,7 @@ def test_counts_of_the_kernel_alone_are_used_as_they_are(tmp_path: Path) -> None
         result = measured(tmp_path, *rows, mode=mode)
         assert result.runs[0].counters == {"instructions": 1010} and scope(result.runs[0], "instructions") == "kernel"
         assert verdicts(model(), result) == {"instructions": (101.0, "ok")}
-        assert "mixture" not in "\n".join(compare(model(), result).warnings)
+        assert "mixes modes" not in "\n".join(compare(model(), result).warnings)
 
 
 @pytest.mark.parametrize("suffix", ["", ":uk", ":ku", ":ppp"])
@@ -54,8 +54,8 @@ def test_a_program_s_totals_beside_a_model_are_named_a_mixture(tmp_path: Path, s
     assert scope(result.runs[0], "instructions") == BOTH
     found = compare(model(), result)
     assert found.verdict == "out"
-    (said,) = [warning for warning in found.warnings if "mixture" in warning]
-    assert "instructions was counted in user and kernel mode of the program, beside the kernel alone" in said
+    (said,) = [warning for warning in found.warnings if "mixes modes" in warning]
+    assert "instructions was counted in user and kernel mode together, unlike the other side's kernel counts" in said
     assert "perf stat -e instructions:k" in said and "--count split" in said and len(said) <= 300
 
 

@@ -85,13 +85,13 @@ ROW = {"op": READ, "file": 1, "file2": -1, "offset": 0, "length": 0, "thread": 0
     [
         ({"length": -1}, "row 7: length -1"),
         ({"offset": -1}, "row 7: offset -1"),
-        ({"offset": 1 << 62, "length": 1}, "row 7: offset 4611686018427387904 plus its length lies beyond 2\\^62"),
-        ({"op": READDIR, "length": 1 << 60}, r"row 7: offset 0 plus its length lies beyond 2\^44"),
+        ({"offset": 1 << 62, "length": 1}, "row 7: offset 4611686018427387904 plus its length is beyond 2\\^62"),
+        ({"op": READDIR, "length": 1 << 60}, r"row 7: offset 0 plus its length is beyond 2\^44"),
         (
             {"op": USTORE, "offset": 1 << 44, "length": 1},
-            "row 7: offset 17592186044416 plus its length lies beyond 2\\^44",
+            "row 7: offset 17592186044416 plus its length is beyond 2\\^44",
         ),
-        ({"op": MUNMAP, "length": 1 << 60}, "row 7: offset 0 plus its length lies beyond 2\\^44"),
+        ({"op": MUNMAP, "length": 1 << 60}, "row 7: offset 0 plus its length is beyond 2\\^44"),
         ({"file": 3}, "row 7: file 3"),
         ({"file": -1}, "row 7: file -1"),
         ({"file2": 9}, "row 7: file2 9"),

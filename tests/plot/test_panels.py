@@ -119,4 +119,4 @@ def test_without_a_figure_there_is_no_folder_and_one_warning(tmp_path: Path, ext
     done = CliRunner().invoke(cli.main, ["compare", str(path), str(path), "--figures", str(tmp_path / "figures")])
     warnings = [line for line in done.stderr.splitlines() if "no figure of" in line]
     assert len(warnings) == 1 and "and 8 more figures" in warnings[0] and not (tmp_path / "figures").exists()
-    assert "1 cells on both sides, and none of the judged counters in both" in done.stdout
+    assert "1 cells on both sides, but none of the default counters in both" in done.stdout

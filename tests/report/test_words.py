@@ -66,7 +66,7 @@ def test_a_page_begins_with_sentences_and_a_chart_and_ends_with_the_manifest() -
     one, other = run("ext4"), run("vsm")
     other.counters = {**other.counters, "mem_inst_retired_all_loads": 86}
     text = page(Result({"sources": "abc"}, [one.derive(), other.derive()]))
-    assert "<p>vsm needs most loads and stores a call, 45: 10 times as many as ext4 with 4.5.</p>" in text
+    assert "<p>vsm needs the most loads and stores per call, 45: 10 times as many as ext4 with 4.5.</p>" in text
     heads = re.findall("<h2>(.*?)</h2>", body(text))
     assert heads[0] == "Headline" and heads[-1] == "What was run"
 
@@ -77,7 +77,7 @@ def test_a_page_of_measurements_shows_what_was_measured() -> None:
     runs = [measured("disk", 4096, repeat, page_faults=20 * repeat, task_clock=5000) for repeat in (1, 2)]
     text = page(Result({}, runs))
     assert ">  page faults</td><td>3</td>" in text and ">  time on a CPU, ns</td><td>500</td>" in text
-    assert "does not record who counted" in text and "#1" not in body(text)
+    assert "does not record how its counts were measured" in text and "#1" not in body(text)
     assert "Simulated counts" not in text
 
 
@@ -102,7 +102,7 @@ def test_few_walks_are_told_in_all_and_misses_by_page_size_and_region() -> None:
         own = {"dtlb_user_misses_stlb_hit": 700, "dtlb_user_misses_walk_completed": 3}
         runs.append(Run(fs, paging="linux", calls=1000, counters={**sizes, **hits, **both, **own}).derive())
     text = page(Result({}, runs))
-    assert "<p>ext4 needs most page walks for data in all, 11: 2.8 times as many as nova with 4.</p>" in text
+    assert "<p>ext4 needs the most page walks for data in all, 11: 2.8 times as many as nova with 4.</p>" in text
     assert "<td>11 in all</td><td>4 in all</td>" in text and "dTLB look-ups" not in body(text)
     sized, where = misses(runs), regions(runs)
     assert sized is not None and where is not None

@@ -145,8 +145,8 @@ def test_check_finds_time_that_runs_backwards_across_row_groups(tmp_path: Path) 
     times = np.arange(ROWS_PER_GROUP + 1)
     times[-1] = 5
     trace = open_trace(write(tmp_path / "t.parquet", rows(len(times), time_ns=times)))
-    assert all_problems(trace) == [f"row {ROWS_PER_GROUP}: time 5 ns lies before that of the row above"]
-    with pytest.raises(UsageError, match=f"row {ROWS_PER_GROUP}: time 5 ns lies before that of the row above; see all"):
+    assert all_problems(trace) == [f"row {ROWS_PER_GROUP}: time 5 ns is before that of the row above"]
+    with pytest.raises(UsageError, match=f"row {ROWS_PER_GROUP}: time 5 ns is before that of the row above; see all"):
         sum(map(len, trace.batches()))  # a replay reads them so
 
 

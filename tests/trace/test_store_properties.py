@@ -65,7 +65,7 @@ def test_round_trip_in_any_pieces(
         in_order = bool((np.diff(expected["time_ns"]) >= 0).all())
         assert (all_problems(trace) == []) == in_order
         if not in_order:
-            with pytest.raises(UsageError, match="lies before that of the row above"):
+            with pytest.raises(UsageError, match="is before that of the row above"):
                 list(trace.batches(chunk))
             return
         pieces = list(trace.batches(chunk))

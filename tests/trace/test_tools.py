@@ -115,7 +115,7 @@ def test_merge_runs_a_preparation_first_and_uncounted(small: Path, tmp_path: Pat
 def test_merge_refuses_times_that_go_back(small: Path, tmp_path: Path) -> None:
     rows = read(small)[::-1]
     write(tmp_path / "back.parquet", {}, [rows], open_trace(small).files)
-    with pytest.raises(UsageError, match="row 1: time 50 ns lies before that of the row above; see all"):
+    with pytest.raises(UsageError, match="row 1: time 50 ns is before that of the row above; see all"):
         merge_traces([small, tmp_path / "back.parquet"], tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
 

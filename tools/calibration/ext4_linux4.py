@@ -66,7 +66,11 @@ def derive():
     for name in COSTS:
         site, per, _ = ext4.MEANING[name]
         per = per.split(", ")[0] if "checksum" in per else per
-        source = "as on 5.13; no row shows it" if name in UNTOUCHED else "lab: rows of 4.4, drawn to the costs of 5.13"
+        source = (
+            "as on 5.13; no row shows it"
+            if name in UNTOUCHED
+            else "lab: rows of 4.4, fitted with the costs of 5.13 as prior"
+        )
         kind = "estimate" if name in UNTOUCHED else "fitted"
         new[name] = Cost(costs.get(name, fixed.get(name)), site, per, kind, source)
     return {f"ext4/{TABLE}": tables.text(HEADER, new, tables.tenths)}

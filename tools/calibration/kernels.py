@@ -27,8 +27,8 @@ MADE = {"6.1": ("ext4-dax", "ext4", "xfs-dax", "xfs"), "6.12": _ALL, "6.18": ("e
 FIRST = {"ext4-dax": "5.13", "tmpfs": "6.1", "ext4": "5.13", "xfs-dax": "5.13", "ext2-dax": "6.1"}
 START = {"6.1": FIRST, "6.12": FIRST, "6.18": dict.fromkeys(_ALL, "6.12")}
 MACHINE = {"capacity": "2GiB", "tick": "0"}  # the lab's device; the lab's counts exclude interrupts
-TICK = "no interrupt is in what the lab counts; those of a machine are a system's (scmsim replay --system)"
-NOT_TOLD = "not told by the cells"
+TICK = "the lab's counts contain no interrupts; a system adds those of a machine (scmsim replay --system)"
+NOT_TOLD = "not determined by the cells"
 SHOWN = 0.05  # relative error above which a cell is listed
 UNITS = "units of 1, 16 and 256 KiB, and passes over names"
 
@@ -63,7 +63,7 @@ def table(fs: str, kernel: str, release: str, found: calibrate.Calibration) -> s
         if name in found.told:
             source = f"lab, Linux {release}: {UNITS}"
         elif not source.startswith(("lab", NOT_TOLD)):
-            source = f"{NOT_TOLD}, so of {origin}: {source}"
+            source = f"{NOT_TOLD}, so taken from {origin}: {source}"
         costs[name] = Cost([entry[column] for column in COLUMNS], entry["site"], entry["per"], entry["kind"], source)
     if "timer_tick" in costs:
         costs["timer_tick"] = costs["timer_tick"]._replace(amounts=(0, 0, 0), kind="measured", source=TICK)

@@ -47,11 +47,11 @@ NAND = "Samsung K9F1208 data sheet: {}, polled (Linux nand_base.c, nand_wait)"
 FIXED = {
     "load_word": (78.7 * 0.4 - 1, "fitted", BUS.format(8, "35 + 43.7")),
     "store_word": (53.1 * 0.4 - 1, "fitted", BUS.format(5, "35 + 18.1")),
-    "close": (0, "estimate", "nothing beside the call: its row gave the call"),
-    "sync": (0, "estimate", "estimate: nothing beside the call and the write-back"),
+    "close": (0, "estimate", "nothing in addition to the call, which this row determined"),
+    "sync": (0, "estimate", "estimate: nothing in addition to the call and the write-back"),
     "name": (60, "estimate", "estimate: a comparison, as PMFS's match_entry"),
-    "hop": (10, "estimate", "estimate: a load and a comparison, beside the entry's own load"),
-    "convert": (1000, "estimate", "estimate: a descriptor, beside the metadata object, the name and the chain"),
+    "hop": (10, "estimate", "estimate: a load and a comparison, in addition to the load of the entry"),
+    "convert": (1000, "estimate", "estimate: a descriptor, in addition to the metadata object, the name and the chain"),
     "nand_read": (6000, "estimate", NAND.format("15 us")),
     "nand_program": (80000, "estimate", NAND.format("200 us")),
     "nand_erase": (800000, "estimate", NAND.format("2 ms")),
@@ -81,9 +81,9 @@ def origin(system: str, cost: str) -> tuple[str, str]:
     """Return kind and source of a cost."""
     for name, cell, op, size, systems, row in FITS:
         if name == cost and system in systems:
-            return "fitted", f"{row}, {cell}: {op} of {size} bytes, less what the model charges beside"
+            return "fitted", f"{row}, {cell}: {op} of {size} bytes, less what the model charges separately"
     if cost == "create":
-        more = "" if system == "scm-manager" else ", and what 5.13's ext2 does beside that, in cycles of this board"
+        more = "" if system == "scm-manager" else ", and what 5.13's ext2 does in addition, in cycles of this board"
         return "estimate", f"estimate: as open, a path is looked up{more}"
     if cost in SAME:
         return "estimate", f"estimate: as {SAME[cost][0]}, {SAME[cost][1]}"
@@ -97,7 +97,7 @@ def origin(system: str, cost: str) -> tuple[str, str]:
 def table(system: str, values: dict[str, float]) -> str:
     """Return the cost table of one system."""
     head = (
-        f"# Costs of {system} on the board of the SCM manager paper (XScale, 400 MHz), in cycles, one instruction each.\n"
+        f"# Costs of {system} on the board of the SCM manager paper (XScale, 400 MHz), in cycles, each counted as one instruction.\n"
         "# Derived by tools/calibration/scm_manager.py; published figures in scmsim/reproduce/published.csv.\n"
     )
     found = {}

@@ -39,9 +39,9 @@ FIXED = {
     "close": (801, 300, 178, "syscall", "close()", "estimate", "estimate: system call, fput, as NOVA's"),
     "stat": (2736.9, 803.8, 517.1, "syscall", "stat()", "measured", "row stat"),
     "sync_call": (2000, 600, 400, "syscall", "sync()", "estimate", "estimate: system call, walk over the inodes"),
-    "checksum_step": (27, 9, 0, "log", "8 bytes of a log record, checked by tables in the place of an instruction (crc32c = table)", "derived", "lib/crc32.c, crc32_body by 8 bytes: loads of two words and eight table entries, 28 instructions as compiled (13,728 of 489 steps, 6.1 wsync); less one instruction that loads"),
-    "block_entry": (5486.4, 1325.4, 750.1, "namespace", "entry that comes or goes in a directory of one block", "estimate", "as on 6.1: lab, name_costs.py, Linux 6.1: 100 other names in the directory, less none"),
-    "leaf_entry": (12542.6, 3214.5, 2153.0, "namespace", "entry that comes or goes in a directory with leaf blocks", "estimate", "as on 6.1: lab, name_costs.py, Linux 6.1: passes over 1000 names, less no others in the directory"),
+    "checksum_step": (27, 9, 0, "log", "8 bytes of a log record, checksummed by tables instead of the instruction (crc32c = table)", "derived", "lib/crc32.c, crc32_body by 8 bytes: loads of two words and eight table entries, 28 instructions as compiled (13,728 of 489 steps, 6.1 wsync); less one instruction that loads"),
+    "block_entry": (5486.4, 1325.4, 750.1, "namespace", "entry added to or removed from a directory of one block", "estimate", "as on 6.1: lab, name_costs.py, Linux 6.1: 100 other names in the directory, less none"),
+    "leaf_entry": (12542.6, 3214.5, 2153.0, "namespace", "entry added to or removed from a directory with leaf blocks", "estimate", "as on 6.1: lab, name_costs.py, Linux 6.1: passes over 1000 names, less no others in the directory"),
     **{name: (*amounts, *directories.MEANING[name], "estimate", f"as on 6.1: {directories.SOURCE}") for name, amounts in directories.ON_61["xfs"].items()},
 }  # fmt: skip
 CALLS = {
@@ -78,6 +78,6 @@ def derive(leave_out: int = HELD_OUT) -> dict[str, str]:
     for name, values in names.items():
         row, *less = CALLS[name]
         beside = ", ".join([*less, "log writes"])
-        source = f"row {row} of measured_namespace.csv less what the model charges beside ({beside})"
+        source = f"row {row} of measured_namespace.csv less what the model charges separately ({beside})"
         costs[name] = Cost(values, SITE_OF.get(name, "namespace"), PER.get(name, f"{name}()"), "fitted", source)
     return {"xfs/xfs-5.13": tables.text(HEAD, {name: costs[name] for name in COSTS})}

@@ -28,7 +28,7 @@ from scmsim.lab.systems import System
 Progress = Callable[[str, int, int], None]
 Counts = tuple[int, ...]
 Chosen = dict[int, list[Counts]]  # point -> for each state, how many stores of each extent arrived
-MOST_ALONE = 256  # most lines tried one by one in the search for a smaller counterexample
+MOST_ALONE = 256  # maximum number of lines tried one by one in the search for a smaller counterexample
 MOUNT, READ, DIED = "does not mount", "cannot be read", "the kernel did not survive"
 
 

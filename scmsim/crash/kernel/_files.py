@@ -65,7 +65,10 @@ class Names:
         return any(len(self._owners[path, inode]) > 1 for _, path, inode in self.by_file[file])
 
     def _owner(self, path: str, one: SeenFile, history: History) -> int:
-        """Return the file of a path; of several with this inode and name, one whose data it has, or else one that may exist."""
+        """Return the file at a path.
+
+        If several files had this inode and name, prefer one whose data was found, then one that may exist.
+        """
         files = self._owners[path, one.inode]
         if len(files) == 1:
             return files[0]

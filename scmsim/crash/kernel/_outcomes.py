@@ -51,7 +51,7 @@ class Difference(NamedTuple):
 
 
 def text(part: Part) -> str:
-    """Return a part in words: name of 3, 8,192 bytes; page 2 of 1 and zeroes, 8,192 bytes."""
+    """Return a part in words, such as "name of 3, 8,192 bytes" or "page 2 of 1 and zeroes, 8,192 bytes"."""
     page, (*numbers, size) = part
     if not numbers:
         return "no name"

@@ -126,7 +126,7 @@ class Walk(History):
         self.files.changed = {}
         if not succeeded:
             if op.op == WRITE:
-                self.not_followed.add(int(op.file))  # a failed write may have written a part
+                self.not_followed.add(int(op.file))  # a failed write may have written part of its data
             return
         if op.op == RENAME and len(self.files.of(int(op.file)).names) > 1:
             self.not_followed.add(int(op.file))  # the trace does not record which of several names was renamed

@@ -1,7 +1,7 @@
 """Directories of ext2: unsorted lists of entries.
 
-Adding a name searches the whole directory twice, for the name and for room; other searches start at the
-block in which the last search ended: half a block on average.  Source: Linux fs/ext2/dir.c: ext2_find_entry,
+Adding a name searches the whole directory twice, for the name and for free space.  Other searches start at the
+block in which the last search ended, and read half a block on average.  Source: Linux fs/ext2/dir.c: ext2_find_entry,
 ext2_add_link.
 """
 

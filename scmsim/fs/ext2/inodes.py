@@ -1,7 +1,7 @@
 """Inodes that the driver of ext4 skips without a journal: inodes freed in an earlier second, for one minute.
 
-Until its table block is surely stored, a freed inode whose number goes to another file could lose that file in a
-crash.  So a new file looks at the free inodes of its block group from the first on, and skips those freed less than 60
+If the number of a freed inode goes to another file before the inode's table block is surely stored, a crash could
+lose that file.  So a new file looks at the free inodes of its block group from the first on, and skips those freed less than 60
 s ago; times count in seconds, so an inode freed in the current second is taken.  Source: Linux 6.1 fs/ext4/ialloc.c:
 find_inode_bit, recently_deleted.  Simplified: all skipped inodes are before the inode that is taken; the files below one
 directory of the root share a block group with no others (find_group_orlov spreads those directories); 60 s also where
@@ -29,7 +29,7 @@ JUST_FREED = e.NEWER  # inodes freed in that second
 
 @subroutine
 def family(s, arena, row):
-    """Return the row of the directory in the root that is, or contains, a directory."""
+    """Return the row of the root's subdirectory that contains a directory, or is that directory."""
     root = s.rows + (s.row_count - 1) * e.ROW_WORDS
     for _ in range(DEEPEST):
         d = arena[row + e.ROW_RECORD]

@@ -1,9 +1,9 @@
 """Pointer blocks of ext2 and their places in a file.
 
-The first 12 pages need no pointer block, 1024 more need one, 1024 * 1024 two, the rest three.  A file's table of them
-is in logical order: slot 0 the single-indirect block; slot 1 the double-indirect block, slots 2 to 1025 the blocks that
-it points to; slot 1026 the triple-indirect block, then groups of 1025: a middle block and the 1024 blocks below it.
-Source: Linux fs/ext2/inode.c: ext2_block_to_path(), ext2_alloc_blocks().
+The first 12 pages need no pointer block, 1024 more need one, 1024 * 1024 two, the rest three.  A file's table of
+pointer blocks is in the order of their pages: slot 0 the single-indirect block; slot 1 the double-indirect block, slots
+2 to 1025 the blocks that it points to; slot 1026 the triple-indirect block, then groups of 1025: a middle block and the
+1024 blocks below it.  Source: Linux fs/ext2/inode.c: ext2_block_to_path(), ext2_alloc_blocks().
 """
 
 from scmsim.fs.linux import metadata, placement

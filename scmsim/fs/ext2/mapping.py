@@ -30,10 +30,10 @@ def any_block(arena, f, page, stop):
 
 @subroutine
 def is_long_hole(s, arena, f, page):
-    """Return whether the 2 MiB from a page on, all holes, are reported as one hole.
+    """Return whether the 2 MiB from a page on, which are all holes, are reported as one hole.
 
-    The pointer block of their first page must be missing, and end after them, or the block above it must be missing,
-    too.
+    That requires that the pointer block of the first page is missing, and that it covers all of the 2 MiB or that the
+    pointer block above it is missing, too.
     """
     stop = end_of_block(page)
     if page < DIRECT or any_block(arena, f, stop - (1 << FAN_SHIFT), stop):
@@ -43,7 +43,10 @@ def is_long_hole(s, arena, f, page):
 
 @subroutine
 def hole_at_once(s, arena, f, page):
-    """Return how many pages get blocks at once: one if its last pointer block exists, else all that this block will point to."""
+    """Return how many pages from `page` on get blocks at once.
+
+    That is one page if the last pointer block that leads to it exists, else all the pages to which this block will point.
+    """
     stop = end_of_block(page)
     if page < DIRECT or any_block(arena, f, stop - (1 << FAN_SHIFT), stop):
         return 1
@@ -64,7 +67,7 @@ def _kernels(dax: bool, by_ext4: bool) -> ModuleType:
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """Return the mapped files of a model."""
+    """Return the object that handles a model's mapped files."""
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import FILLS, LOADS_DIRTY
 

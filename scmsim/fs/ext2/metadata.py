@@ -78,7 +78,7 @@ def checkpoint(s, arena, out):
 
 @subroutine
 def store_index(s, arena, out, f, more):
-    """Store a file's dirty pointer blocks in place at fsync; return False if `out` must grow (also for `more`)."""
+    """Store a file's dirty pointer blocks in place at fsync; return False if `out` must grow for them and `more` blocks."""
     if not reserve_events(s, out, 3 * min(s.txn_blocks, arena[f + e.LEAF_COUNT] + more) + 16):
         return False
     for i in range(arena[f + e.LEAVES], arena[f + e.LEAVES] + arena[f + e.LEAF_COUNT]):

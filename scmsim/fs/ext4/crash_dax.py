@@ -40,8 +40,8 @@ class RecoveryModel(Base):
 
     guarantee = GUARANTEE
     unknown_why = (
-        "their block was freed and the model gave it to another file at once, where the system waits for the commit that frees it: "
-        "what a crash leaves there says nothing of the system"
+        "their block was freed, and the model gave it to another file at once, but the system waits for the commit that frees it: "
+        "the crash state of these bytes says nothing about the system"
     )
 
     def __init__(self, *given: Any) -> None:

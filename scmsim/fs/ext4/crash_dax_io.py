@@ -13,7 +13,7 @@ SUMMARY = "ext4-dax-linux4: metadata by jbd2, data in place, and data in caches 
 MODELS = ("ext4-dax-linux4",)
 
 IN_CACHES = {
-    "nocache": "a write leaves its ends that are no whole 8 bytes in the caches",
+    "nocache": "a write leaves its unaligned ends (less than 8 bytes) in the caches",
     "cached": "a write goes to the caches",
 }
 
@@ -22,7 +22,7 @@ class RecoveryModel(Dax):
     """Recovery model of ext4-dax's commits."""
 
     def to_blame(self, op: Any, lost: Sequence[str], kind: str) -> str:
-        """Blame the file system if only data of earlier calls is lost: an fsync waits for metadata only."""
+        """Return what is to blame: the file system if only data of earlier calls is lost, because fsync waits for metadata only."""
         if all("an earlier call" in line for line in lost):
             return f"the file system: {IN_CACHES[self.params['copy']]}, and fsync writes none of it back (fs/dax.c of Linux 4)"
         return super().to_blame(op, lost, kind)

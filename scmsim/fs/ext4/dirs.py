@@ -3,10 +3,10 @@
 A directory with one block is linear; a larger one has an index block and leaves, and the hash of an entry selects its
 leaf.
 
-A lookup examines all entries of a block (the only one, or the leaf that the hash selects), or those before the one that
-it finds; a new entry goes into the first gap, or after the last entry; a removal examines the entries before it and
-leaves a gap.  Entries have one length here and are in order of arrival, except the older half of those in leaves: a
-split sorts them by hash.
+A look-up in a block (the only one, or the leaf that the hash selects) examines the entries up to the one that it finds, or all
+entries if it finds none.  A new entry goes into the first gap, or after the last entry.  A removal examines the entries before the
+removed one and leaves a gap.  In the model, all entries have the same length and are in order of arrival, except the older half
+of the entries in leaves, because a split sorts them by hash.
 Source: Linux fs/ext4/namei.c (ext4_search_dir, ext4_find_dest_de, ext4_generic_delete_entry, do_split).
 """
 
@@ -45,7 +45,7 @@ def entries_before(arena, d, slot):
 
 @subroutine
 def dots(arena, d):
-    """Return the number of entries before all others of a block."""
+    """Return the number of entries "." and ".." before all others: 0 if the directory has leaves."""
     return DOTS if arena[d + e.PAGE_COUNT] <= 1 else 0
 
 
@@ -120,7 +120,7 @@ def look_at_entries(s, arena, row, d, change):
 
 @subroutine
 def growth(s, arena, row, d):
-    """Return the blocks by which directory `d` must grow to take the entry of table row `row`."""
+    """Return the number of blocks by which directory `d` must grow to take the entry of table row `row`."""
     used = arena[d + e.ENTRIES] + entry_bytes(arena, row)
     blocks = arena[d + e.PAGE_COUNT]
     if blocks <= 1:
@@ -131,7 +131,7 @@ def growth(s, arena, row, d):
 
 @subroutine
 def growth_by_rename(s, arena, row, d):
-    """Return the blocks by which directory `d` must grow to hold the new and the old entry of table row `row` (ext4_rename)."""
+    """Return how many blocks directory `d` must grow by to hold the new and the old entry of table row `row` (ext4_rename)."""
     added, blocks = entry_bytes(arena, row), arena[d + e.PAGE_COUNT]
     if blocks <= 1:
         return growth(s, arena, row, d)

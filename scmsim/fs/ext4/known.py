@@ -1,4 +1,4 @@
-"""Cache of a file's block look-ups (the extent status tree).  Its runs are pages that are all holes or all of one extent.
+"""Cache of a file's block look-ups (the extent status tree).  A run is pages that are all holes or all in one extent.
 
 A look-up that hits a run ends where the run ends, even if the hole or the extent continues.  So a request for the blocks of a hole
 is split where an earlier look-up ended, if blocks next to that hole were freed since.  The cache holds only the borders of runs;
@@ -144,7 +144,7 @@ def continues_on_disk(arena, f, page):
 
 @subroutine
 def learn(s, arena, f, page, end):
-    """Remember the pages [page, end), all holes or all of one extent; merge runs that continue them (ext4_es_insert_extent)."""
+    """Remember the pages [page, end), all holes or all in one extent; merge them with adjacent runs (ext4_es_insert_extent)."""
     if not s.remembers or arena[f + e.IS_DIR] or page >= end:
         return
     forget(s, arena, f, page, end)
@@ -200,7 +200,7 @@ def learn_root(s, arena, f):
 
 @subroutine
 def looked_up(s, arena, f, page, count):
-    """Look up `count` pages, all holes or all of one extent; remember the result and return how many of the pages it covers."""
+    """Look up `count` pages, all holes or all in one extent; remember the result, and return how many of the pages it covers."""
     if not s.remembers or arena[f + e.IS_DIR]:
         return count
     i = run_after(arena, f, page)

@@ -82,7 +82,10 @@ def start(
 
 
 def quiet_until(state: State, since: int) -> int:
-    """Return the trace time, ns, until which time alone changes nothing for operations like those since `since`."""
+    """Return the trace time, ns, at which a timer next changes the state: write-back, a commit or a new time stamp.
+
+    Time stamps count only if an operation has set one since `since`.
+    """
     record = state.record[0]
     commit = int(record.txn_since + record.commit_interval) if record.txn_length else NEVER
     step = int(record.timestamp_tick)

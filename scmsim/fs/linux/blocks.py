@@ -23,7 +23,7 @@ def page_word(arena, f, page):
 
 @subroutine
 def page_run(s, arena, f, page, last):
-    """Return the length of the run from `page` to at most `last`: consecutive places, or all holes (and not cached)."""
+    """Return the length of the run from `page` on, at most to `last`: pages at adjacent places, or uncached holes."""
     end = arena[f + e.PAGE_COUNT]
     if page >= end:
         return last - page + 1
@@ -49,7 +49,7 @@ def holes(arena, f, first, last):
 
 @subroutine
 def blocks_needed(arena, f, first, last):
-    """Return the blocks that the pages [first, last] need: one per hole, and the index blocks missing on the way to them."""
+    """Return how many blocks the pages [first, last] need: one per hole, and the missing index blocks that lead to them."""
     count = holes(arena, f, first, last)
     return count + index.missing(arena, f, first, last) if count else 0
 

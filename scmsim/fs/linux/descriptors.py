@@ -46,7 +46,7 @@ HOME_WORDS = 2
 
 
 def arena_words(groups: int, group_inodes: int) -> int:
-    """Return the arena words of the descriptors and the bitmap of inodes."""
+    """Return the number of arena words that the descriptors and the bitmap of inodes occupy."""
     return groups * (WORDS + bitmap_words(group_inodes))
 
 

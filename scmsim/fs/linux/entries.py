@@ -10,13 +10,13 @@ FIRST_BLOCKS = 0  # blocks of an empty directory
 
 @subroutine
 def growth(s, arena, row, d):
-    """Return the blocks by which directory `d` must grow to take the entry of table row `row`."""
+    """Return the number of blocks by which directory `d` must grow to take the entry of table row `row`."""
     return 0
 
 
 @subroutine
 def growth_by_rename(s, arena, row, d):
-    """Return the blocks by which directory `d` must grow to give the entry of table row `row` a new name."""
+    """Return the number of blocks by which directory `d` must grow to give the entry of table row `row` a new name."""
     return 0
 
 

@@ -6,7 +6,7 @@ blocks; an entry of the table is called a slot.
 
 from scmsim.jit import subroutine
 
-MOST_ABOVE = 0  # most index blocks that one more page may need
+MOST_ABOVE = 0  # maximum number of index blocks that one more page may need
 
 
 @subroutine
@@ -50,7 +50,7 @@ def inserted(s, arena, f, page, count, extents):
 
 @subroutine
 def to_store(s, arena, f, page, count):
-    """Add the index blocks that storing `count` unwritten pages from `page` on, all of one extent, needs."""
+    """Add the index blocks that are needed to store `count` unwritten pages of one extent, from `page` on."""
 
 
 @subroutine
@@ -75,7 +75,7 @@ def punched(s, arena, f):
 
 @subroutine
 def to_write(s, arena, f, page, count):
-    """Record the index changes before `count` unwritten pages from `page` on, all of one extent, become written.
+    """Record the index changes before `count` unwritten pages of one extent, from `page` on, become written.
 
     Returns (first page, number of pages, whether the extent is split) of the range that becomes written, which may be larger.
     """

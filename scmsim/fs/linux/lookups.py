@@ -45,7 +45,7 @@ def learn(s, arena, f, page, end):
 
 @subroutine
 def looked_up(s, arena, f, page, count):
-    """Look up `count` pages, all holes or all of one extent; return how many of them the result covers."""
+    """Look up `count` pages, which are all holes or all in one extent; return how many of them the result covers."""
     return count
 
 

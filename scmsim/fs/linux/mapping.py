@@ -21,7 +21,7 @@ from scmsim.fs.mapping.words import FAULT_WORDS, UNWRITTEN, WAS_READ, WAS_THERE
 from scmsim.jit import subroutine
 
 READ_AROUND = 32  # pages: 128 KiB (VM_READAHEAD_PAGES)
-FILL_EVENTS = 3  # most events of reading one page into the cache
+FILL_EVENTS = 3  # maximum number of events of reading one page into the cache
 
 
 @subroutine
@@ -74,15 +74,15 @@ def frame(s, arena, f, page):
 
 @subroutine
 def reserve_for_fault(s, record, arena, last):
-    """Make room in a file's tables for page `last`, and keep the words of the fault; False: the arena must grow."""
+    """Make room in a file's tables for page `last`, and keep the words of the fault; return False if the arena must grow."""
     return reserve_besides(s, arena, record, last, FAULT_WORDS + (last >> 8))
 
 
 @subroutine
 def give_blocks(s, arena, out, f, page, count):
-    """DAX: give cleared blocks to the first of `count` pages, all holes or all unwritten, in a transaction of their own.
+    """DAX: give cleared blocks to the first of `count` pages, in a separate transaction; return (outcome, pages with blocks).
 
-    Returns (outcome, number of pages).
+    The pages are all holes or all unwritten.
     """
     record, last = arena[f + e.ROW_RECORD], page + count - 1
     if not reserve_events(s, out, e.ROOM) or not has_room(s, arena, FAULT_WORDS + (last >> 8) + PREALLOCATION * count):

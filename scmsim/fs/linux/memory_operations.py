@@ -11,7 +11,7 @@ from scmsim.fs.linux import templates as q
 from scmsim.jit import hook, subroutine
 
 state = None  # module: FILE_WORDS, NEW, READY
-EVENTS = 0  # most events of a call besides its pages
+EVENTS = 0  # maximum number of events of a call besides its pages
 
 
 @hook

@@ -43,7 +43,7 @@ class Layout:
 
 
 def default_journal(blocks: int) -> int:
-    """Return the journal blocks that mke2fs chooses for a device of `blocks` blocks (ext2fs_default_journal_size)."""
+    """Return the journal size, blocks, that mke2fs chooses for a device of `blocks` blocks (ext2fs_default_journal_size)."""
     steps = ((32768, 1024), (1 << 18, 4096), (1 << 19, 8192), (1 << 22, 16384), (1 << 23, 32768), (1 << 24, 65536))
     for limit, journal in (*steps, (1 << 25, 131072)):
         if blocks < limit:

@@ -235,7 +235,7 @@ def as_directory(s, arena, d):
 
 @subroutine
 def words_needed(s, arena, d):
-    """Return the most arena words that a call on a name in directory `d` needs."""
+    """Return the maximum number of arena words that a call on a name in directory `d` needs."""
     return 4 * (e.ROOM + last_of_folio(s, arena[d + e.PAGE_COUNT]))
 
 

@@ -17,7 +17,7 @@ from scmsim.fs.linux.names import change_names, destroy, touch
 from scmsim.fs.linux.pages import fallocate, truncate
 from scmsim.jit import subroutine
 
-MOST_LEARNED = 2  # most pages that a truncation or a punched hole looks up: a partial page at each end
+MOST_LEARNED = 2  # maximum number of pages that a truncation or a punched hole looks up: a partial page at each end
 
 
 @subroutine

@@ -66,7 +66,7 @@ def find_blocks(s, out, page, count):
 
 @subroutine
 def add_zeroed(s, arena, out, f, page, count):
-    """DAX: give zeroed blocks to up to `count` pages from `page` on, all holes or all unwritten; return how many got one."""
+    """DAX: give zeroed blocks to up to `count` pages at `page`, all of them holes or all unwritten; return how many got one."""
     new, first, zeroed, splits = arena[arena[f + e.PAGES] + page] == 0, page, count, False
     if new:
         last = max(page + count - 1, s.last_page, s.uncut_page)

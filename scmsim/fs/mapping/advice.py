@@ -93,7 +93,7 @@ def copy(s, arena, source, target):
 
 @subroutine
 def words_to_copy(arena, mapping):
-    """Return the most arena words that `copy` or `set_advice` allocates."""
+    """Return the maximum number of arena words that `copy` or `set_advice` allocates."""
     words, one = 2 << RANGE_ORDER, arena[mapping + w.ADVICE]
     while one:
         words, one = words + (1 << RANGE_ORDER), arena[one + AFTER]

@@ -112,7 +112,7 @@ def split(s, arena, out, mapping, page):
 
 @subroutine
 def words_to_cut(arena, mapping):
-    """Return the most arena words that `cut_out` or `remap` needs to split a mapping."""
+    """Return the maximum number of arena words that `cut_out` or `remap` needs to split a mapping."""
     own = (2 << arena[mapping + w.SLOTS_ORDER]) + w.FAN + (1 << w.MAPPING_ORDER)
     return 2 * own + 3 * advice.words_to_copy(arena, mapping)
 

@@ -66,7 +66,7 @@ def clean_large(s, arena, out, file, page):
 
 @subroutine
 def events_of(s, arena, large):
-    """Return the most events that the write-back of an entry emits."""
+    """Return the maximum number of events that the write-back of an entry emits."""
     return (6 + 2 * arena[s.maps + w.LIVE]) * (w.FAN if large else 1)
 
 

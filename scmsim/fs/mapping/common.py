@@ -9,7 +9,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def request_fs(s, arena, what, file, page):
-    """Request that the file system does `what` before the fault is retried; return the outcome ASK."""
+    """Request `what` from the file system, after which the fault is retried; return the outcome ASK."""
     m = s.maps
     arena[m + w.REQUEST], arena[m + w.REQUEST_FILE], arena[m + w.REQUEST_PAGE], arena[m + w.REPLY] = what, file, page, 0
     return w.ASK

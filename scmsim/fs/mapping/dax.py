@@ -135,7 +135,7 @@ def must_wait(s, arena, out, mapping, f, page):
 
 @subroutine
 def large_fault(s, arena, out, mapping, f, at):
-    """Map the 2 MiB around a page by a large entry if possible; return whether it did.  at = (page, FAULT bits)."""
+    """Map the 2 MiB around a page by a large entry if possible; return whether they were mapped.  at = (page, FAULT bits)."""
     page, write = at[0], at[1] & w.WRITES
     file, first = arena[mapping + w.FILE], page & ~(w.FAN - 1)
     slot = tables.slot_at(arena, mapping, page)

@@ -17,10 +17,10 @@ def _kernels(name: str, words: int, own: tuple[tuple[str, Any], ...]) -> ModuleT
 def mapped_files(
     model: Any, files: int, name: str, words: int, own: Mapping[str, Any], fields: Mapping[int, int] | None = None
 ) -> Any:
-    """Return the mapped files of a model whose rows have `words` words; its kernels are bound at the first touch of a mapping.
+    """Return the object that handles a model's mapped files; the first touch of a mapping binds its kernels.
 
-    `name` is the name of the bound kernels, `own` has the family's hooks besides those of `rows`, and `fields` has values for
-    fields of the table of mappings.
+    `words` is the number of arena words in a row of the model's table of files, `name` is the name of the bound kernels, `own` has
+    the family's hooks besides those of `rows`, and `fields` has values for fields of the table of mappings.
     """
     from scmsim.fs.mapping.driver import Mapped
 

@@ -16,7 +16,7 @@ from scmsim.fs.mapping.fixed import fixed_fault
 from scmsim.fs.mapping.mechanisms import COPY_COST, FAULT_SITE, HUGE_PAGE_COST
 from scmsim.jit import subroutine
 
-EVENTS = 32  # most events of a fault, including the use of its page but not the events of the file system
+EVENTS = 32  # maximum number of events of a fault, including the use of its page but not the events of the file system
 
 
 @subroutine

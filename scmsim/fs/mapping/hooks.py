@@ -60,25 +60,25 @@ def look_up(s, arena, out, f, page):
 
 @subroutine
 def look_up_events(s):
-    """Return the most events that `look_up` emits."""
+    """Return the maximum number of events that `look_up` emits."""
     return 0
 
 
 @subroutine
 def is_long_hole(s, arena, f, page):
-    """Return whether the file system reports the 2 MiB from a page on, all holes, as one hole."""
+    """Return whether the file system reports the 2 MiB from a page on, which are all holes, as one hole."""
     return True
 
 
 @subroutine
 def hole_at_once(s, arena, f, page):
-    """Return how many pages from `page` on, all holes, get blocks when the blocks of 2 MiB are requested."""
+    """Return how many of the holes from `page` on get blocks when the blocks of 2 MiB are requested."""
     return FAN
 
 
 @subroutine
 def give_blocks(s, arena, out, f, page, count):
-    """Give cleared blocks to up to `count` pages, all holes or all unwritten; return (outcome, pages that got blocks)."""
+    """Give cleared blocks to up to `count` pages, all of them holes or all unwritten; return (outcome, pages that got blocks)."""
     return DONE, count
 
 
@@ -113,7 +113,7 @@ def folio(s, arena, f, page):
 
 @subroutine
 def unmapped_by(s, arena, op, f):
-    """Return further pages [first, stop) that a truncation or hole also unmaps everywhere, except private copies."""
+    """Return the additional pages [first, stop) that a truncation or hole unmaps in all mappings, except private copies."""
     return 0, 0
 
 

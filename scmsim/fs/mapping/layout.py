@@ -38,8 +38,9 @@ def folios(state, arena, file, out):
 def rules(state, arena):
     """Return the family's rules of mapping as a tuple.
 
-    The elements are: whether the file system is DAX, whether a fault may map 2 MiB at once, whether a fault gives a hole 2 MiB,
-    pages that a fault for a load maps, whether pages are in memory alone.
+    The elements are: whether the file system is DAX, whether a fault may map 2 MiB at once, whether a block that a fault requests
+    has at least 2 MiB and can be mapped at once, the number of pages that a fault for a load maps, and whether pages exist only
+    in memory.
     """
     return (
         hooks.DAX,

@@ -41,7 +41,7 @@ def end_of(s, arena, op, mapping, page):
 def is_stale(s, arena, mapping, word, page, write):
     """Return whether an entry is out of date.
 
-    It is if it maps zeros although the page has a block now, or if a store finds a page that was written back since.
+    It is out of date if it maps zeros although the page now has a block, or if a store finds that the page was written back since.
     """
     f = file_of_mapping(s, arena, mapping)
     if f == 0:

@@ -12,7 +12,7 @@ from scmsim.fs.scm_manager.index import place
 from scmsim.jit import subroutine
 
 EXPIRE = 30_000_000_000  # ns
-STEP = 256  # most events of one piece of work
+STEP = 256  # maximum number of events of one piece of work
 
 
 @subroutine
@@ -45,7 +45,7 @@ def fetch(s, arena, out, at, units):
 
 @subroutine
 def fill_cache(s, arena, out, row, first, stop, cold):
-    """Read the contiguous units [first, stop) that are not cached into the cache; `cold`: all but dirty units."""
+    """Read the contiguous units [first, stop) that are not cached into the cache; if `cold`, read all but the dirty units."""
     i = first
     while i < stop:
         entry = table.get(arena, row + state.BLOCKS, i)
@@ -187,12 +187,12 @@ def dirty_run(s, arena, row, first):
 
 @subroutine
 def send_nodes(s, arena, out, row, first):
-    """Write the index units that lead to the units just written, from `first` on; by default there are none."""
+    """Write the index units that lead to the units written from `first` on; by default there are none."""
 
 
 @subroutine
 def write_back(s, arena, out, row):
-    """Write a row's dirty units to the device; return False if room runs out."""
+    """Write a row's dirty units to the device; return False if `out` or the arena must grow."""
     while arena[row + state.DIRTY_UNITS] > 0:
         if not reserve_events(s, out, STEP):
             return False
@@ -222,7 +222,10 @@ def flush_order(s, row):
 
 @subroutine
 def synchronize(s, arena, out, row):
-    """Model fsync: write back the file, its directory, the bitmaps and the inode table; return False if room runs out."""
+    """Model fsync: write back the file, its directory, the bitmaps and the inode table.
+
+    Returns False if `out` or the arena must grow.
+    """
     while s.flushed < 4:
         which = flush_order(s, row)[s.flushed]
         if which != 0 and not write_back(s, arena, out, which):
@@ -233,7 +236,7 @@ def synchronize(s, arena, out, row):
 
 @subroutine
 def expire(s, arena, out, now, all_of_them):
-    """Write back rows that have been dirty for 30 seconds, or all rows; return False if room runs out."""
+    """Write back rows that have been dirty for 30 seconds, or all rows; return False if `out` or the arena must grow."""
     while s.head != 0 and (all_of_them or now - arena[s.head + state.DIRTY_SINCE_NS] > EXPIRE):
         if not write_back(s, arena, out, s.head):
             return False

@@ -36,7 +36,10 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Base):
-    """Recovery of words for entries and sizes, and of records of the bytes that each call chained, cleared and copied."""
+    """Recovery model of the SCM manager.
+
+    It reads entries and sizes as words of the image, and counts how many bytes that a call linked, cleared or copied have arrived.
+    """
 
     guarantee = GUARANTEE
     blame = RECONSTRUCTED

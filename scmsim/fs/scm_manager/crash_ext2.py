@@ -12,7 +12,7 @@ from scmsim.fs.scm_manager import block_recovery, state, templates
 SUMMARY = "ext2 on the SCM driver: blocks written back in no safe order; what a crash leaves for fsck is counted"
 MODELS = ("ext2-scm",)
 
-DIRECT, INODE, SIZE_AT, POINTERS_AT = 12, 128, 4, 40  # ext2's inode
+DIRECT, INODE, SIZE_AT, POINTERS_AT = 12, 128, 4, 40  # ext2's inode: pointers, bytes, byte offsets
 
 
 class RecoveryModel(block_recovery.RecoveryModel):

@@ -28,7 +28,7 @@ def set_run(s, arena, row, at, stop):
 
 @subroutine
 def extend_to(s, arena, out, row, stop):
-    """Allocate the units from `resume_at` to `stop`; return False if room runs out."""
+    """Allocate the units from `resume_at` to `stop`; return False if `out` or the arena must grow."""
     while s.resume_at < stop:
         if not units.ready(s, arena, s.longest + 4) or not reserve_events(s, out, STEP):
             return False
@@ -38,7 +38,7 @@ def extend_to(s, arena, out, row, stop):
 
 @subroutine
 def clear_to(s, arena, out, row, end):
-    """Clear the file's bytes from `resume_at` to `end`; return False if room runs out."""
+    """Clear the file's bytes from `resume_at` to `end`; return False if `out` or the arena must grow."""
     while s.resume_at < end:
         if not units.ready(s, arena, 1) or not reserve_events(s, out, STEP):
             return False
@@ -58,7 +58,10 @@ def widen(s, arena, out, row, end):
 
 @subroutine
 def lengthen(s, arena, out, row, first, end):
-    """Allocate the bytes [first, end), and the gap before them in a file without holes; return False if room runs out."""
+    """Allocate the bytes [first, end), and the gap before them in a file without holes.
+
+    Returns False if `out` or the arena must grow.
+    """
     if s.stage == state.READY:
         widen(s, arena, out, row, end)
         s.resume_at = first >> s.shift if HOLES else arena[row + state.UNIT_COUNT]
@@ -73,7 +76,7 @@ def lengthen(s, arena, out, row, first, end):
 
 @subroutine
 def write_file(s, arena, out, op, row):
-    """Model write(); return False if room runs out."""
+    """Model write(); return False if `out` or the arena must grow."""
     end = op.offset + op.length
     if s.stage == state.READY:
         emit_template(s, out, templates.WRITE)
@@ -106,7 +109,7 @@ def write_file(s, arena, out, op, row):
 
 @subroutine
 def read_file(s, arena, out, op, row):
-    """Model read(); return False if room runs out."""
+    """Model read(); return False if `out` or the arena must grow."""
     if s.stage == state.READY:
         emit_template(s, out, templates.READ)
         s.reg[templates.META] = arena[row + state.META]
@@ -130,7 +133,10 @@ def read_file(s, arena, out, op, row):
 
 @subroutine
 def free_to_end(s, arena, out, row, stop):
-    """Free the units from `resume_at` to the file's end, so that `stop` units are left; return False if room runs out."""
+    """Free the units from `resume_at` to the file's end, so that `stop` units are left.
+
+    Returns False if `out` or the arena must grow.
+    """
     while s.resume_at < arena[row + state.UNIT_COUNT]:
         if not units.ready(s, arena, 1) or not reserve_events(s, out, STEP):
             return False
@@ -143,7 +149,7 @@ def free_to_end(s, arena, out, row, stop):
 
 @subroutine
 def truncate(s, arena, out, row, new_size):
-    """Model truncate: free the units after the end, or fill the gap; return False if room runs out."""
+    """Model truncate: free the units after the end, or fill the gap; return False if `out` or the arena must grow."""
     size, mask = arena[row + file_row.SIZE], (1 << s.shift) - 1
     if new_size > size and not HOLES:
         if s.stage == state.READY:
@@ -173,7 +179,7 @@ def truncate(s, arena, out, row, new_size):
 
 @subroutine
 def fallocate(s, arena, out, op, row):
-    """Model fallocate: allocate units and clear them where the file grows; return False if room runs out."""
+    """Model fallocate: allocate units and clear them where the file grows; return False if `out` or the arena must grow."""
     end = op.offset + op.length
     if s.stage == state.READY:
         emit_template(s, out, templates.OTHER)

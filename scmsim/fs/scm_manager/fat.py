@@ -51,7 +51,10 @@ def read_entries(s, arena, out, row, unit):
 
 @subroutine
 def flush_order(s, row):
-    """Return the FAT before the directory, as sync_blockdev (file_fsync, fs/buffer.c) writes from the first block on."""
+    """Return the rows that an fsync writes back, in order: the FAT before the directory.
+
+    The FAT has the lower block numbers, and sync_blockdev writes from the first block on (file_fsync, fs/buffer.c).
+    """
     return row, s.table, s.directory, s.inodes
 
 

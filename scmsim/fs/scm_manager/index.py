@@ -31,7 +31,7 @@ def place(arena, row, i):
 
 @subroutine
 def stretch(s, arena, row, at, end):
-    """Return the end (at most `end`) of the run from byte `at` on that is contiguous on the device or is a hole."""
+    """Return where the run that contains byte `at` ends, at most `end`; a run is contiguous on the device, or a hole."""
     first = at >> s.shift
     limit = min(end, (first + s.longest) << s.shift)
     start, stop = place(arena, row, first), first + 1
@@ -50,7 +50,7 @@ def number(s, at):
 
 @subroutine
 def entry_at(s, at):
-    """Return the device offset of the entry of the unit at a device offset."""
+    """Return the device offset of the entry for the unit at device offset `at`."""
     return s.table_at + (number(s, at) << ENTRY_SHIFT >> 3)
 
 

@@ -24,7 +24,7 @@ CHUNK = 1 << buddy.LARGEST_SHIFT
 
 @subroutine
 def ready(s, arena, units):
-    """Return whether the buddy system can serve the next objects; if not, its bitmaps must grow first."""
+    """Grow the bitmaps of the buddy system, if needed, for the next objects; return False if the arena must grow first."""
     return buddy.ready(s, arena, 2)
 
 

@@ -14,7 +14,7 @@ from scmsim.fs.scm_manager.index import place
 from scmsim.fs.scm_manager.units import extend, place_old_units
 from scmsim.jit import subroutine
 
-NAME_UNITS = 24  # most units for one more name: of the directory, of indirect blocks, of objects
+NAME_UNITS = 24  # maximum number of units for one more name: of the directory, of indirect blocks, of objects
 
 
 @subroutine
@@ -196,7 +196,7 @@ def link(s, arena, out, op, row, parent):
 
 @subroutine
 def evict(s, arena, out, row):
-    """Free a file without names; return False if room runs out."""
+    """Free a file without names; return False if `out` or the arena must grow."""
     if not free_to_end(s, arena, out, row, 0):
         return False
     inodes.free(s, arena, row)
@@ -220,7 +220,7 @@ def evict(s, arena, out, row):
 
 @subroutine
 def adopt(s, arena, out, row, parent):
-    """Create a file that existed before the trace, without events; return False if room runs out."""
+    """Create a file that existed before the trace, without events; return False if `out` or the arena must grow."""
     is_dir = arena[row + file_row.STATUS] & file_row.IS_DIR
     length = 0 if is_dir else max(arena[row + file_row.INITIAL_SIZE] - 1, 0)
     stop = (length + (1 << s.shift) - 1) >> s.shift

@@ -49,7 +49,7 @@ def units_of(length):
 
 @subroutine
 def free(s, arena, out, row):
-    """Model free: free the object unless it is also a file; return False if room runs out."""
+    """Model free: free the object unless it is also a file; return False if `out` or the arena must grow."""
     if s.stage == state.READY:
         emit_template(s, out, templates.FREE)
         s.stage, s.resume_at = state.FREEING, 0
@@ -66,7 +66,7 @@ def free(s, arena, out, row):
 
 @subroutine
 def touch(s, arena, out, op, row):
-    """Model loads and stores through a pointer, which are not calls; return False if room runs out."""
+    """Model loads and stores through a pointer, which are not calls; return False if `out` or the arena must grow."""
     if not arena[row + file_row.STATUS] & state.MEMORY:
         return True
     if s.stage == state.READY:
@@ -115,7 +115,7 @@ def to_memory(s, arena, out, op, row, parent):
 
 @subroutine
 def object_call(s, arena, out, op, row, parent):
-    """Run malloc, free, load, store, mm_to_file or file_to_mm; return False if room runs out."""
+    """Run malloc, free, load, store, mm_to_file or file_to_mm; return False if `out` or the arena must grow."""
     if op.op == records.ULOAD or op.op == records.USTORE:
         return touch(s, arena, out, op, row)
     if op.op == records.FREE:

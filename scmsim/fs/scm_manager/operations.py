@@ -17,8 +17,8 @@ from scmsim.fs.scm_manager.cache import STEP, expire, synchronize
 from scmsim.jit import subroutine
 
 NAME_EVENTS = 4 * STEP  # events of a namespace operation
-MOST_UNITS = 1 << 33  # most units of a file, so that its tables fit the largest arena
-TOO_FAR = 1 << 40  # words: more than the arena may have, so that growing it ends the replay with an error
+MOST_UNITS = 1 << 33  # maximum number of units of a file, so that its tables fit the largest arena
+TOO_FAR = 1 << 40  # arena words: more than allowed, so that the request to grow ends the replay with an error
 
 
 @subroutine
@@ -32,7 +32,7 @@ def of_directory(arena, op, row):
 
 @subroutine
 def reach(s, arena, op, row):
-    """Return (first unit that may be allocated, end of the file then) in units; the end is 0 if nothing is allocated."""
+    """Return (first unit that may be allocated, end of the file afterwards), in units; the end is 0 if nothing is allocated."""
     if of_directory(arena, op, row):
         return 0, 0
     size = arena[row + file_row.SIZE]

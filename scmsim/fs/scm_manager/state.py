@@ -67,9 +67,9 @@ STATE = np.dtype(
             ("first_objects", "i8"),  # units that a create allocates
             ("synchronous", "i8"),  # 1: mounted with -o sync
             ("cold", "i8"),  # 1: reads leave nothing in the page cache
-            ("longest", "i8"),  # most units of one run
-            ("most_written", "i8"),  # most units of one run of a write-back
-            ("replacements", "i8"),  # most units that may replace an erase unit
+            ("longest", "i8"),  # maximum number of units of one run
+            ("most_written", "i8"),  # maximum number of units of one run of a write-back
+            ("replacements", "i8"),  # maximum number of units that may replace an erase unit
             ("spare", "i8"),  # unused erase units
             ("fold_cursor", "i8"),  # erase unit at which the search for a chain to fold continues
             ("stage", "i8"),

@@ -16,7 +16,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def ready(s, arena, units):
-    """Return whether the allocator and the tables that grow with the device can serve `units` units; False: they must grow."""
+    """Grow the tables of the allocator and the device, if needed, for `units` units; return False if the arena must grow first."""
     if not first_fit.ready(s, arena, min(units, s.free_blocks)):
         return False
     sectors, inodes, entries = table_unit(s, s.tracked) + 1, (s.file_count >> 3) + 1, device.table_entries(s)
@@ -56,7 +56,7 @@ def give(s, arena, row, i):
 
 @subroutine
 def noted(s, arena, out, at, count, linked):
-    """Store the entries of fresh units, and that of the unit before them if they are `linked` to it."""
+    """Store the entries of new units; with `linked` (1), also the entry of the unit before them, which points to them."""
     words = index.words_changed(count, linked)
     s.reg[templates.CHAIN], s.reg[templates.COUNT] = entry_at(s, at), count
     s.reg[templates.CHAIN_BYTES] = templates.WORD * words
@@ -154,7 +154,7 @@ def walk(s, arena, out, row, unit):
 
 @subroutine
 def place_old_nodes(s, arena, row, first, stop):
-    """Settle the units that lead to the units [first, stop); a chain has none."""
+    """Mark the index units that lead to the units [first, stop) as stored; a chain has none."""
 
 
 @subroutine

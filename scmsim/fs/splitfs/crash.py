@@ -49,7 +49,7 @@ class RecoveryModel(Ext4):
         Known(FSYNC, "", "an fsync relinks and commits nothing (fileops_nvp.c)"),
         Known(TRUNCATE, "", "truncate has no log entry (fileops_nvp.c)"),
         Known(FALLOCATE, "", "fallocate has no log entry (fileops_nvp.c)"),
-        Known(WRITE, "", "a write into what is staged already changes it in place (fileops_nvp.c)"),
+        Known(WRITE, "", "a write to bytes that are staged already changes them in place (fileops_nvp.c)"),
     )
     unknown_why = f"{Ext4.unknown_why}; or they had bytes in the scratch area, whose exchange of blocks is not followed"
 

@@ -16,7 +16,7 @@ from scmsim.fs.splitfs import state as n
 from scmsim.fs.splitfs import templates as x
 from scmsim.jit import subroutine
 
-# Most events of one page.  A store's fault adds up to 12, without those that only the first fault emits.
+# Maximum number of events of one page.  A store's fault adds up to 12, without those that only the first fault emits.
 WRITE_EVENTS, READ_EVENTS = 24 + 12, 6
 
 
@@ -102,7 +102,7 @@ def copy_in_place(s, arena, out, op, row, span):
 
 @subroutine
 def write_part(s, arena, out, op, row, f):
-    """Do a part of a write from `s.progress` on: the program copies each run of pages.
+    """Run part of a write from `s.progress` on: the program copies each run of pages.
 
     The part ends early where a piece of the file must be mapped first (`s.wanted`).
     """
@@ -148,7 +148,7 @@ def write_part(s, arena, out, op, row, f):
 
 @subroutine
 def read_part(s, arena, out, op, f):
-    """Do a part of a read from `s.progress` on: the program copies each run of pages; a hole reads the zero page."""
+    """Run part of a read from `s.progress` on: the program copies each run of pages; a hole reads the zero page."""
     at = op.offset + s.progress
     end = min(op.offset + op.length, arena[f + e.SIZE], (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
     s.reg[q.PAGES], s.reg[q.LINES], s.reg[q.NEW] = ((end - 1) >> 12) - (at >> 12) + 1, (end - at) >> 12, 0

@@ -22,7 +22,7 @@ library_loop = bind("splitfs_library", operations, _LIBRARY).loop
 
 @kernel
 def library(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events until one does not fit or needs the kernel; return its index."""
+    """Emit the events of operations from `ops[i]` on until one does not fit or needs the kernel; return its index."""
     s = state[0]
     s.needs_slow_path, s.passed = 0, 0
     return library_loop(s, arena, ops, i, out)
@@ -34,7 +34,7 @@ __all__ = ["emit", "library", "run_fast_path", "run_slow_path"]
 
 @calling(_kernels.library, _kernels.run_fast_path, _kernels.run_slow_path)
 def emit(state, arena, ops, i, out):
-    """Turn operations from `ops[i]` on into events while they fit; return the index of the first one not done."""
+    """Emit the events of operations from `ops[i]` on while they fit; return the index of the first one not done."""
     flags = state[0]
     flags["emitted"], flags["need_events"], flags["need_words"] = 0, 0, 0
     while i < len(ops):
@@ -47,7 +47,7 @@ def emit(state, arena, ops, i, out):
         if not flags["needs_slow_path"]:
             return i
         rows = ops[: i + 1]
-        if not flags["settled"]:  # only the kernel's threads get their turn; the library precedes the operation
+        if not flags["settled"]:  # the kernel has run only its threads; the library runs before the operation
             rows = rows.copy()
             rows["op"][i], rows["file"][i] = r.STAT, -1
         before, i = i, _kernels.run_slow_path(state, arena, rows, i, out)

@@ -1,4 +1,4 @@
-"""Model the library's mappings: pieces of files on their first read or overwrite; staging files and logs from the start.
+"""Model the library's mappings: pieces of files from their first read or overwrite on, staging files and logs always.
 
 A piece is one of fs/mapping's mappings (MAP_SHARED, MAP_POPULATE): loads map it at once, the first store to each page
 faults. Page faults follow fs/mapping/dax.py, with the costs of ext4-dax. Appended data stays at its address in the
@@ -33,7 +33,7 @@ from scmsim.fs.mapping.touch import run_length
 from scmsim.fs.splitfs import state as n
 from scmsim.jit import subroutine
 
-FAULT_EVENTS = 24  # most events of a fault
+FAULT_EVENTS = 24  # maximum number of events of a fault
 # Start of staging files and logs in the program's address space, below mappings (words.AREA); log2 of their page bytes.
 AREA, ORDER = 1 << 45, 21
 ALL = r.NEVER >> 13  # after the last page of any file
@@ -58,7 +58,7 @@ def is_in_staging(arena, f, page):
 
 @subroutine
 def same_side(arena, f, page, count):
-    """Return how many of `count` pages from `page` on are, like `page`, in a staging file (or not)."""
+    """Return how many of `count` pages from `page` on are in a staging file, or not in one, as `page` is."""
     if count == 1 or arena[f + n.MAPS] == 0:
         return count
     side, k = is_in_staging(arena, f, page), 1
@@ -109,7 +109,7 @@ def is_mapped(s, arena, f, at):
 
 @subroutine
 def fault_in(s, arena, out, row, at):
-    """Fault a page of a piece in if it is not mapped; at = (page, whether it is stored to). The caller made room."""
+    """Fault in a page of a piece if it is not mapped; at = (page, whether it is stored to). The caller reserved space."""
     f = arena[row + e.ROW_RECORD]
     if not is_mapped(s, arena, f, at):
         dax_fault(s, arena, out, piece_of(s, arena, f, at[0]), row, at)
@@ -117,7 +117,7 @@ def fault_in(s, arena, out, row, at):
 
 @subroutine
 def map_page(s, arena, out, row, page):
-    """Make a page of a piece readable; return False if its fault lacks room."""
+    """Make a page of a piece readable; return False if `out` or the arena must grow for its fault."""
     f = arena[row + e.ROW_RECORD]
     if is_mapped(s, arena, f, (page, 0)):
         return True
@@ -129,7 +129,7 @@ def map_page(s, arena, out, row, page):
 
 @subroutine
 def add_piece(s, arena, out, f, page):
-    """Map the piece of a page with mmap; return False if room runs out."""
+    """Map the piece of a page with mmap; return False if `out` or the arena must grow."""
     piece, pages = page >> s.piece_shift, 1 << s.piece_shift
     if not reserve_events(s, out, 1) or not has_room(s, arena, 2 * piece + (pages >> 7) + 64):
         return False
@@ -185,7 +185,7 @@ def first_unmapped(s, arena, f, page, count):
 def reach(s, arena, out, row, span):
     """Return (entry, address, end of the run) of bytes in the file's own mapping; span = (from, to, whether it is stored to).
 
-    Bytes to read are mapped already; a store has room for its fault.
+    Bytes to read must be mapped already, and space for a store's fault reserved.
     """
     at, stop, write = span
     f, page = arena[row + e.ROW_RECORD], at >> 12
@@ -209,7 +209,7 @@ def put_at(s, out, first, moved, order):
 
 @subroutine
 def grow_staging(s, arena, out, at, length):
-    """Emit faults for each 2 MiB of a staging file that the `length` bytes from `at` on begin: a load, then a store."""
+    """Emit the faults (a load, then a store) of each 2 MiB of a staging file that starts in the `length` bytes from `at` on."""
     begun = s.staging_grown + w.HUGE_PAGE - 1 >> 21
     s.staging_grown += length
     for _ in range((s.staging_grown + w.HUGE_PAGE - 1 >> 21) - begun):

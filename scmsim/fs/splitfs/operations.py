@@ -89,7 +89,7 @@ def unmap(s, arena, out, op, f):
 
 @subroutine
 def prepare(s, arena, out, op, f):
-    """Do the library's part of a call that the kernel runs: relink staged blocks, then add an operation-log entry."""
+    """Run the library's part of a call that the kernel runs: relink staged blocks, then add an operation-log entry."""
     code = op.op
     changes = code == r.CREATE or r.UNLINK <= code <= r.RMDIR
     staged = f != 0 and arena[f + e.IS_DIR] == 0 and arena[f + n.STAGED_END] != 0

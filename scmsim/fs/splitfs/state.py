@@ -52,7 +52,7 @@ STATE = np.dtype(
             ("relinks", "i8"),
             ("piece_shift", "i8"),  # log2 of the pages per mmap of the library
             ("populating", "i8"),  # 1 + the next page of the piece that is being mapped, 0: none
-            ("unmapping", "i8"),  # mapping that loses pages next, -1: all have, 0: none has yet
+            ("unmapping", "i8"),  # next mapping to unmap; -1: all are unmapped, 0: none is yet
             ("wanted", "i8"),  # 1 + the page whose piece the current write needs, 0: none
             ("called", "i8"),  # 1: the current write has been charged
             ("staging_grown", "i8"),  # bytes of staging files used that were not filled in advance
@@ -64,7 +64,7 @@ STATE = np.dtype(
 def start(params: dict, files: Files) -> State:
     """Return the state of an empty SplitFS over an empty ext4-DAX of `params["capacity"]` bytes."""
     state = ext4_state.start(params, files, table="ext4-5.13", dax=True)
-    state.record.remembers = 0  # the library changes the blocks of files past the kernel's look-ups
+    state.record.remembers = 0  # the library changes files' blocks without the kernel's look-ups
     old = state.record
     state.record = np.zeros(1, STATE).view(np.recarray)
     for name in old.dtype.names or ():

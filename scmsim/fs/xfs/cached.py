@@ -18,7 +18,7 @@ from scmsim.fs.xfs.data import set_times, unreserved
 from scmsim.fs.xfs.delayed import PIECE, most_pages, reserve_blocks
 from scmsim.jit import subroutine
 
-PAGE_EVENTS = 6  # most events of a page that is read, written or cleared
+PAGE_EVENTS = 6  # maximum number of events of a page that is read, written or cleared
 
 
 @subroutine

@@ -68,7 +68,7 @@ def _kernels(folios: bool) -> ModuleType:
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """Return the mapped files of a model."""
+    """Return the object that handles a model's mapped files."""
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import FILLS, LOADS_DIRTY
 

@@ -119,9 +119,9 @@ def add_blocks(s, arena, f, page, want, mark):
 
 @subroutine
 def map_run(s, arena, out, f, page, count, left):
-    """Give zeroed blocks to up to `count` pages from `page` on, all holes or all unwritten; return how many got one.
+    """Give zeroed blocks to up to `count` pages from `page` on, all of them holes or all unwritten; return how many got one.
 
-    `left` is the number of blocks that the whole rest of the call needs.
+    `left` is the number of blocks that the rest of the call needs, including those of these pages.
     """
     words = arena[f + e.PAGES] + page
     new = arena[words] == 0

@@ -19,7 +19,7 @@ from scmsim.fs.xfs.goals import delayed_goal
 from scmsim.fs.xfs.log import log_free_space, log_inode
 from scmsim.jit import subroutine
 
-PIECE = n.EXTENT_PAGES * e.BLOCK  # most bytes that one block request of a write covers
+PIECE = n.EXTENT_PAGES * e.BLOCK  # maximum number of bytes that one block request of a write covers
 SMALLEST_SHIFT = 16  # log2 of the bytes of the smallest preallocation (XFS_WRITEIO_LOG_LARGE)
 SMALLEST = 1 << SMALLEST_SHIFT - 12  # pages
 LONGEST = (1 << 21) - 1  # pages of an extent (XFS_MAX_BMBT_EXTLEN)
@@ -49,7 +49,7 @@ def length_before(arena, f, page):
 
 @subroutine
 def preallocation(s, arena, f, at, size):
-    """Return the pages to preallocate for a write from `at` on that extends a file of `size` bytes (xfs_iomap_prealloc_size)."""
+    """Return how many pages to preallocate for a write at `at` that extends a file of `size` bytes (xfs_iomap_prealloc_size)."""
     if size < 1 << SMALLEST_SHIFT:
         return 0
     before = length_before(arena, f, at >> 12)
@@ -76,7 +76,7 @@ def preallocation(s, arena, f, at, size):
 
 @subroutine
 def most_pages(s, f_size, end, last):
-    """Return the most pages that a file's page table needs for a write up to byte `end`, with preallocation after page `last`."""
+    """Return how many pages a file's page table needs at most for a write up to byte `end`, with preallocation after `last`."""
     if end <= f_size or end <= 1 << SMALLEST_SHIFT:
         return last + 1
     return last + 1 + SMALLEST + min(2 * (last + 1), max(unreserved(s), 0))

@@ -128,7 +128,7 @@ def free_leaf(s, arena, d):
 
 @subroutine
 def most_short(s, arena, d):
-    """Return the bytes of entries that fit in a directory's inode; the root inode, made by mkfs.xfs, always has FORK_BYTES."""
+    """Return how many bytes of entries fit in a directory's inode: FORK_BYTES in the root inode, which mkfs.xfs makes."""
     return (n.FORK_BYTES if arena[d + e.INODE] == n.ROOT_INODE else s.fork) - n.SHORT_HEADER
 
 

@@ -40,7 +40,7 @@ def group_of(s, arena, inode):
 
 @kernel
 def know_chunk(s, arena, block):
-    """Add the chunk of 64 free inodes at `block`; the caller must have checked the arena's room."""
+    """Add the chunk of 64 free inodes at `block`; the caller must have reserved arena words."""
     chunk = s.inode_count // n.CHUNK_INODES
     table.reserve(s, arena, s.chunks, (chunk + 1) * n.CHUNK_WORDS)
     s.inode_count += n.CHUNK_INODES
@@ -56,7 +56,7 @@ def know_chunk(s, arena, block):
 
 @kernel
 def _add_chunk(s, arena, group):
-    """Allocate a chunk in a group; return whether the group had room for it."""
+    """Allocate a chunk in a group; return whether the group had space for it."""
     if s.free_blocks - s.reserved < n.CHUNK_BLOCKS:
         return False
     newest = arena[s.inode_groups + group * n.INODE_GROUP_WORDS + n.NEWEST]

@@ -25,7 +25,7 @@ def has_background_work(s):
 
 @subroutine
 def give_blocks(s, arena, out, f, page, count):
-    """Give cleared blocks to some of `count` pages, all holes or all unwritten, from the first on; return (outcome, number)."""
+    """Give cleared blocks to the first pages of `count` pages, all of them holes or all unwritten; return (outcome, pages)."""
     record, last = arena[f + e.ROW_RECORD], page + count - 1
     words = words_to_hold(arena, record + e.PAGES, last + 1) + n.WORDS + 4 * arena[record + e.LEAF_COUNT]
     if not reserve_events(s, out, n.ROOM) or not has_room(s, arena, words + FAULT_WORDS + (last >> 8)):
@@ -63,7 +63,7 @@ def _kernels() -> ModuleType:
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """Return the mapped files of a model."""
+    """Return the object that handles a model's mapped files."""
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import FILLS, LEAVES_LARGE, LOADS_DIRTY
 

@@ -47,8 +47,8 @@ def start(
 ) -> State:
     """Return the state of an empty XFS of `params["capacity"]` bytes that knows the trace's `files`.
 
-    `table` names the costs; `fork` is the room for extents or entries in a new inode; `leaf_by_inode` selects where
-    the leaves of a file's extents are.
+    `table` names the costs; `fork` is the space, in bytes, for extents or entries in a new inode; `leaf_by_inode`
+    places the leaves of a file's extents near its inode.
     """
     kind = templates if dax else cached_templates
     blocks = params["capacity"] // e.BLOCK

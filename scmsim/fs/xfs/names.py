@@ -217,7 +217,7 @@ def link(s, arena, out, op, row, d):
 
 @subroutine
 def words_needed(s, arena, d):
-    """Return the most arena words that a call on a name in directory `d` needs."""
+    """Return the maximum number of arena words that a call on a name in directory `d` needs."""
     return n.WORDS + 4 * (s.inode_count + arena[d + e.PAGE_COUNT] + arena[d + e.LEAF_COUNT])
 
 

@@ -23,7 +23,7 @@ from scmsim.fs.xfs.names import destroy, touch
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-PAGE_EVENTS = 24  # most events that the write of one page emits
+PAGE_EVENTS = 24  # maximum number of events that the write of one page emits
 
 
 @subroutine

@@ -37,7 +37,7 @@ BUFFER_FORMAT = 24 + OP_HEADER  # xfs_buf_log_format with one map word
 CHUNK_SHIFT = 7  # XFS_BLF_SHIFT
 INODE_FORMAT = 56 + 176 + 2 * OP_HEADER  # xfs_inode_log_format, xfs_log_dinode
 EXTENT_BYTES = 16  # xfs_bmbt_rec
-FORK_BYTES = 336  # room for extents or entries in a 512-byte inode: 512 - 176
+FORK_BYTES = 336  # bytes for extents or entries in a 512-byte inode: 512 - 176
 EXTENTS_PER_LEAF = 251  # (4096 - 72) / 16
 BTREE_ROOT = 72  # header of the in-core root of a file's extent tree
 ICREATE = 28 + OP_HEADER  # xfs_icreate_log
@@ -81,7 +81,7 @@ DATA_BYTES = e.FIRST_DIRTY_PAGE  # bytes of these entries
 FORM = e.DIRTY_SINCE_NS  # IN_INODE, IN_BLOCK, WITH_LEAF or WITH_NODE
 NODE = e.OLDER  # item of the node block
 FREES = e.SLOT  # item of the block of free space
-HINT = e.LIVE  # data block at which the search for room begins
+HINT = e.LIVE  # data block at which the search for free space begins
 # Fields of the records of files and directories, in words that otherwise only ext4's directories use:
 ENTRY = e.SLOTS  # place of the newest name: data block << 12 | byte
 OLDER_ENTRY = e.FIRST_ENTRY_SLOT  # place of the name before that one
@@ -104,10 +104,10 @@ LEAF_FULL = 504  # (4096 - 64) / 8
 ONE_LEAF = 500  # entries of the only leaf, which also holds the free space of data blocks
 LEAF_FILL = LEAF_FULL // 2
 SHORT_HEADER = 6  # xfs_dir2_sf_hdr
-MOST_BLOCKS = 4  # most blocks that one name may take: a node, a block of free space, a leaf, a data block
+MOST_BLOCKS = 4  # maximum number of blocks that one name may take: a node, a block of free space, a leaf, a data block
 MOST_FREED = 64  # extents that an operation may free besides those of its files: blocks of directories
 
-EXTENT_PAGES = 1024  # most pages (4 MiB) that one transaction of a write maps
+EXTENT_PAGES = 1024  # maximum number of pages (4 MiB) that one transaction of a write maps
 ROOM = 64  # events that each operation may need
 WORDS = 1024  # arena words that each operation may need besides its tables
 

@@ -14,7 +14,7 @@ from scmsim.fs.xfs.delayed import convert_delayed, finish_storing
 from scmsim.jit import subroutine
 
 STEP_PAGES = 4096  # pages of one step, and most pages of one I/O (IOEND_BATCH_SIZE)
-RUN_EVENTS = 16  # most events of a run of pages: a load, a store, an allocation, a conversion
+RUN_EVENTS = 16  # maximum number of events of a run of pages: a load, a store, an allocation, a conversion
 TO_THE_END = 1 << 50  # page after every file
 
 

@@ -67,7 +67,7 @@ class Anonymizer:
 
 
 def _suffix(name: str) -> str:
-    """Return a name's extension, or two like .tar.gz, if all are common, else the last one if common, else ""."""
+    """Return the last two extensions (.tar.gz) or the last one of a name, if they are common; "" if not."""
     found = _SUFFIXES.search(name)
     text = found[0] if found else ""
     parts = [part for part in re.split(r"[.-]", text) if part]

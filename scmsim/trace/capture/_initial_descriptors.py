@@ -20,7 +20,7 @@ from scmsim.trace.syscalls.from_numbers import open_flags
 
 _STOP_S = 5.0
 _CLOEXEC = 0o2000000
-_PLAIN = re.compile(rb"[^ !#-;=?-\[\]-~]")  # all characters but printable ASCII, and " < > and backslash
+_PLAIN = re.compile(rb"[^ !#-;=?-\[\]-~]")  # bytes to escape: non-printable or non-ASCII ones, and " < > and backslash
 _KCMP = {"x86_64": 312, "aarch64": 272}  # number of the system call kcmp(2)
 _KCMP_FILE = 0
 _SHARED = "CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD"
@@ -35,7 +35,7 @@ def frozen(pid: int) -> Iterator[None]:
     except PermissionError:
         raise EnvironmentProblem(f"process {pid} belongs to another user; run as root to attach to it") from None
     except ProcessLookupError:
-        raise UsageError(f"process {pid} has ended; see 'ps -e' for those that run") from None
+        raise UsageError(f"process {pid} has ended; see 'ps -e' for the running processes") from None
     try:
         end = time.monotonic() + _STOP_S
         while time.monotonic() < end and not _states(pid) <= {"T", "t", "Z", "X"}:
@@ -97,7 +97,7 @@ def running(pid: int) -> tuple[str, list[bytes]]:
     except PermissionError:
         raise EnvironmentProblem(f"/proc/{pid}/fd is not readable; run as root to attach to process {pid}") from None
     except FileNotFoundError:
-        raise UsageError(f"process {pid} has ended; see 'ps -e' for those that run") from None
+        raise UsageError(f"process {pid} has ended; see 'ps -e' for the running processes") from None
 
 
 def lines(pid: int, calls: list[bytes], stamp: str = "") -> bytes:

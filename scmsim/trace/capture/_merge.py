@@ -37,7 +37,7 @@ _WROTE, _FETCHED = 2, 16  # bits of a page fault's error code on x86
 
 @dataclass
 class Merged:
-    """Numbers of calls paired with strace, taken from perf alone, and left unpaired; of page faults and of DAX faults by kind."""
+    """Counts of one merge: calls paired with strace, calls from perf alone, unpaired calls, page faults, DAX faults by kind."""
 
     paired: int = 0
     plain: int = 0
@@ -122,7 +122,7 @@ class StraceCalls:
         return True
 
     def _moved(self, name: str) -> tuple[str, str] | None:
-        """Remove and return the first half of an exec that another thread began; its second half carries the process's number."""
+        """Remove and return the first half of an exec that another thread began: an exec gives its thread the process's number."""
         found = next((tid for tid, half in self._halves.items() if half[0] == name and name in _EXECS), None)
         return None if found is None else self._halves.pop(found)
 
@@ -260,7 +260,7 @@ class Merge:
             self.report.dax[kind] = self.report.dax.get(kind, 0) + 1
 
     def _forked(self, tid: int, child: int) -> None:
-        """Note a child whose fork only perf saw; after clone3 (flags in memory) its first event shows its kind."""
+        """Note a child whose fork only perf saw; clone3's flags are in memory, so the child's first event must show its kind."""
         self._members.add(child)
         name, args = self._pending.get(tid, ("fork", []))
         kind = flags(args[0], _CLONE) if name == "clone" else "CLONE_VM" if name == "vfork" else "0"

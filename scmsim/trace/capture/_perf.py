@@ -39,7 +39,7 @@ _HELP = (
     ("mlock|mapping pages", "take a smaller --buffer, or allow more with 'sysctl kernel.perf_event_mlock_kb=65536'"),
     (
         "tracing/events|tracefs|debugfs|unknown tracepoint|trace events",
-        "mount tracefs ('mount -t tracefs none /sys/kernel/tracing') and let it be read, or run as root",
+        "mount tracefs ('mount -t tracefs none /sys/kernel/tracing') and make it readable, or run as root",
     ),
     (
         "permission|paranoid|not permitted|access to performance",
@@ -148,8 +148,8 @@ class Recording:
     def count_lost(self) -> int:
         """Return how many events the kernel dropped.
 
-        Kernels since 6.0 count dropped events exactly (LOST_SAMPLES); older ones report them once the buffer has room
-        again (LOST), so their count is known after `lines` has been read to its end.
+        Kernels since 6.0 count dropped events exactly (LOST_SAMPLES).  Older kernels report them once the buffer has
+        space again (LOST), so the count is known only after `lines` has been read to its end.
         """
         argv = [_perf(), "report", "-i", os.fspath(self._data), "--stats"]
         told = subprocess.run(argv, capture_output=True, encoding="latin-1", stdin=subprocess.DEVNULL, check=False)
@@ -181,7 +181,7 @@ def recording(
     folder : path
         Folder for perf's files.
     pid : int
-        An existing process; with the pid of this process, its new children are recorded.
+        An existing process; the pid of this Python process records the children that it starts.
     events : sequence of str
         Tracepoints, group:name.
     conditions : sequence of str

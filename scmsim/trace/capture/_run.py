@@ -35,7 +35,7 @@ _NAP_S = 0.002  # pause between two reads of the pipe, s: a read per line would 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """Capture to make, of a command or of the process that `options` names, and where its calls go.
+    """What to capture (a command, or the process that `options` names), and where to store its calls.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ def _work_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def disk_watched(path: pathlib.Path, *, kept: bool) -> Iterator[None]:
-    """Report a full or broken disk in one line; `path` is the written file, `kept` whether the user named the file."""
+    """Raise EnvironmentProblem (one line) for a full or broken disk; `kept`: whether the user named the file `path`."""
     try:
         yield
     except OSError as error:
@@ -177,8 +177,8 @@ def collected(raw: pathlib.Path, *, kept: bool, sieve: Sieve | None = None) -> I
     `sieve` returns the part of each block to write; its last call gets an empty block.
     The pipe is needed because a tracer that writes to a full disk complains about each line on the command's stderr.
 
-    Raises EnvironmentProblem if the disk had no room for all the text.  The command has run to its end, and a temporary
-    `raw` is empty.
+    Raises EnvironmentProblem if the text did not fit on the disk.  The command has then run to its end, and `raw` is
+    empty if it is a temporary file.
     """
     source, sink = os.pipe()
     with contextlib.suppress(OSError):  # an ordinary user may be limited to a smaller pipe

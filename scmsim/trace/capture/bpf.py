@@ -25,7 +25,7 @@ _BTF = pathlib.Path("/sys/kernel/btf/vmlinux")
 _PATIENCE_S = 180.0  # a minute on an emulated CPU
 _STRLEN = "200"  # maximum characters of a path; more do not fit on the stack of a BPF program
 _HARMLESS = re.compile(r"RLIMIT_MEMLOCK|Addrspace is not set|^\s*$")
-_BORN = re.compile(r"n \d+ (\d+) \d+ (\d+) ")  # parent, child; a path with a line end may look like one
+_BORN = re.compile(r"n \d+ (\d+) \d+ (\d+) ")  # parent, child; part of a path that contains a line break may also match
 _ELSE = "or use --backend strace"
 
 
@@ -72,7 +72,7 @@ def probe() -> str:
         )
     if platform.machine() != "x86_64":
         raise EnvironmentProblem(
-            f"calls.bt has the numbers of calls of x86-64, not of {platform.machine()!r}; use --backend strace"
+            f"calls.bt has the system-call numbers of x86-64, not of {platform.machine()!r}; use --backend strace"
         )
     if os.geteuid() != 0:
         raise EnvironmentProblem(f"the back end bpf needs root; run as root, {_ELSE}")
@@ -119,10 +119,10 @@ def _recording(work: pathlib.Path, options: Options) -> Iterator[pathlib.Path]:
 
 
 def _all_recorded(process: subprocess.Popen[bytes], lines: pathlib.Path, meanwhile: Callable[[], None]) -> bool:
-    """Return whether the start and end of a test process on each CPU, and so all earlier events, are recorded.
+    """Run a test process on each CPU; return whether bpftrace recorded the start and end of each before a time limit.
 
-    Birth and death are the first and the last probe of the program, so all probes are attached.  Without a later event
-    bpftrace may not read the rest of a CPU's buffer.
+    Then all probes are attached, because those of start and end are the program's first and last.  All earlier events
+    are recorded, too: without a later event, bpftrace may not read the rest of a CPU's buffer.
     """
     end, at, missing, born = time.monotonic() + _PATIENCE_S, lines.stat().st_size, os.sched_getaffinity(0), {}
     while missing and process.poll() is None and time.monotonic() < end:

@@ -57,7 +57,7 @@ def _named_calls() -> list[str]:
 
 
 def _others() -> list[str]:
-    """Return the conditions of the kernel's filter: neither this process nor strace."""
+    """Return the kernel's filter conditions that leave out this process and strace."""
     return [f"common_pid != {os.getpid()}", 'comm != "strace"']
 
 

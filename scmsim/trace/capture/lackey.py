@@ -14,7 +14,7 @@ from scmsim.trace.capture import Captured, _initial_descriptors
 from scmsim.trace.capture import _run as common
 
 SUMMARY = (
-    "Valgrind's lackey: loads and stores of mapped files, and calls, of one process; no root; 1.5 us an instruction"
+    "Valgrind's lackey: loads and stores of mapped files, and calls, of one process; no root; 1.5 us per instruction"
 )
 CALIBRATES = False  # its cost grows with instructions, not with calls
 
@@ -67,13 +67,13 @@ def probe() -> tuple[str, str]:
 def _cost(header: dict[str, Any]) -> str:
     seconds, count = header["wall_ns"] / 1e9, header["instructions"]
     return (
-        f"under Valgrind the command took {seconds:.1f} s for {count:,} instructions, of which a processor does some 10^9 a "
-        "second; times of the trace are line numbers of the recording"
+        f"under Valgrind the command took {seconds:.1f} s for {count:,} instructions; a processor runs some 10^9 of them a "
+        "second; the times in the trace are line numbers of the recording"
     )
 
 
 class Sieve:
-    """A filter of Valgrind's text that drops instruction fetches, three lines of four.
+    """A filter of Valgrind's text that drops instruction fetches, which are about three in four lines.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ class Nameless:
         self._unseen: Counter[str] = Counter()
 
     def take(self, tid: int, name: str, value: int | None, args: Sequence[int]) -> str | None:
-        """Return a call as a line of strace, made from its numbers; a call that can make no row becomes prctl()."""
+        """Return a call as a line of strace, built from its numbers; a call that can make no row becomes prctl()."""
         if value is None or value < 0:
             return f"{name}() = -1 EFAILED"
         if name in _OPENS:
@@ -131,7 +131,7 @@ class Nameless:
         out = []
         if self._opened:
             out.append(
-                f"{self._opened} opens: perf sees no names, each is a file of its own, /unnamed/N, of unknown length"
+                f"{self._opened} opens: perf sees no names, so each open makes a new file /unnamed/N of unknown length"
             )
         if self._unseen:
             most = ", ".join(f"{name} {count}" for name, count in self._unseen.most_common(8))

@@ -3,7 +3,7 @@
 An importer has SUMMARY, `sniff(head, path)` and `convert(path, writer, *, strict, progress, under)`.
 `convert` reads a file (a path or an opened `Input`) in one pass, appends batches to a `TraceWriter`, closes the writer
 with the side table and returns a `Report`; `under` (a directory, or None) limits the import to files in it.  The
-decorator `reading.importing.importer` makes it from a function that gets all these as one object.  Further
+decorator `reading.importing.importer` builds `convert` from a function of one `Import` object.  Further
 parameters are in the format's PARAMS, as for a workload: name -> (default, unit, meaning), passed to `convert` by name.
 A format that can be written also has `export(trace, path, *, progress, **params)`, which returns a `Report`; only a
 complete file replaces the file at `path`, and `progress` is called with (rows done, rows).

@@ -1,4 +1,4 @@
-"""Derive facts about files and descriptors from calls: positions, ends, and whether a file existed before the trace.
+"""Derive facts about files and descriptors from calls: positions, lengths, and whether a file existed before the trace.
 
 Plain Python, because the rules apply to two kinds of state: the objects of `syscalls/state.py`, call by call, and
 the records of `file_calls.py`, compiled.  Both have the same fields, which `syscalls/state.py` explains.

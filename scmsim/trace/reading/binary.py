@@ -37,7 +37,7 @@ def add(builder: TraceBuilder, seconds: Any, idents: Any, lengths: Any, ops: Any
         raise UsageError(f"a block of {block} bytes is not between 1 byte and 1 GiB; give --set block=512")
     good = idents < (FAR >> 1) // block
     for row in np.flatnonzero(~good):
-        count_bad(builder, 1, f"block {idents[row]} lies beyond 2^59 bytes")
+        count_bad(builder, 1, f"block {idents[row]} starts beyond 2^59 bytes")
     file = np.full(int(good.sum()), builder.file("/device"), "i8")
     builder.table(seconds[good] * 10**9, ops[good], file, idents[good].astype("i8") * block, lengths[good])
 

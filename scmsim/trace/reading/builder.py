@@ -39,9 +39,9 @@ _FIELDS = ("time_ns", "op", "file", "offset", "length", "thread", "flag", "file2
 TRIM = PUNCH_HOLE | KEEP_SIZE  # flags of the FALLOCATE row of a discard
 
 BLOCK_NOTE = (
-    "block trace: each device is one big file that is there from the start. The data path of a file system, paging, TLB and "
-    "medium models make sense on it; names, directories, creation, growth and what fsync costs do not occur in it, and the "
-    "file system and page cache of the traced machine have shaped it already"
+    "block trace: each device is one big file that exists from the start. It suits models of a file system's data path, paging, "
+    "TLB and medium. It lacks names, directories, creation, growth and the costs of fsync, and its requests have already passed "
+    "the file system and the page cache of the traced machine"
 )
 
 
@@ -81,7 +81,7 @@ class TraceBuilder:
     ----------
     job : Import
     granularity : "file", "block" or "object"
-        Kind of thing that a row accesses.  A block device has all its bytes from the start.
+        Kind of object that a row accesses.  A block device has all its bytes from the start.
     from_zero : bool
         The input's times count from the start of the trace, not from another origin.
     """
@@ -144,7 +144,7 @@ class TraceBuilder:
         return self._threads.setdefault(key, len(self._threads))
 
     def at(self, ns: int) -> int:
-        """Return a time stamp as ns since the first; if it is too early or far too late, the previous row's time."""
+        """Return a time stamp as ns since the first one; for one that is too early or far too late, the previous row's time."""
         if self._start is None:
             self._start = 0 if self.from_zero else ns
         if self._now <= ns - self._start < FAR:
@@ -164,7 +164,7 @@ class TraceBuilder:
     def _transfer(self, now: int, op: int, file: int, offset: int, length: int, thread: int, flag: int) -> str | None:
         end = offset + length
         if end >= FAR:
-            raise BadLine(f"offset {offset} plus length {length} lies beyond 2^60")
+            raise BadLine(f"offset {offset} plus length {length} is beyond 2^60")
         if file < 0:
             return OUTSIDE
         if length == 0:
@@ -202,7 +202,7 @@ class TraceBuilder:
     ) -> None:
         """Add a row unchanged; `file` may be -1."""
         if offset + length >= FAR:
-            raise BadLine(f"offset {offset} plus length {length} lies beyond 2^60")
+            raise BadLine(f"offset {offset} plus length {length} is beyond 2^60")
         self._buffer.extend((now, op, file, offset, length, thread, flag, file2, buffer))
 
     def sync(self, now: int, file: int, thread: int = 0, *, data_only: bool = False, flag: int = 0) -> str | None:
@@ -274,7 +274,7 @@ class TraceBuilder:
             self.first[file] = int(unseen.max(initial=self.first[file]))
 
     def lines(self, handle: Callable[[str], str | None], what: str) -> None:
-        """Pass every line to `handle`, which adds rows and returns None, or returns why not, or raises BadLine."""
+        """Pass every line to `handle`: it adds rows and returns None, returns the reason why not, or raises BadLine."""
         for lines in blocks(self.given, what, self.progress):
             self.each(lines, handle)
             self.flush()

@@ -1,7 +1,7 @@
 """Turn operations on paths into rows: find the object that has a name now, and the name's directory.
 
-For formats whose records have a path each.  A name seen for the first time is an object from before the trace; an
-object becomes a directory with the first name below it.
+It serves formats whose records have a path each.  A name seen for the first time is an object from before the trace; an
+object becomes a directory when the first name below it appears.
 """
 
 from posixpath import normpath

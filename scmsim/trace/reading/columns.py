@@ -1,4 +1,4 @@
-"""Read tables of numbers as text, one record per line: blocks with Arrow's reader, a block with a bad line by lines.
+"""Read tables of numbers as text, one record per line: whole blocks by Arrow's reader, a block with a bad line line by line.
 
 Both ways give the same columns (tested); reading by lines finds which line is bad and why, and supports quoted cells.
 Title lines before the first row and comments (`#`) are left out.
@@ -28,7 +28,7 @@ class Column:
     """One column: its name, its index in a line, and its kind.
 
     `kind` is "whole" (0 or more, returned times `unit`), "time" (a decimal number of `unit` ns, returned in ns)
-    or "word"; `codes` maps the allowed words to numbers (None: any word); `hint` is advice about another word.
+    or "word"; `codes` maps the allowed words to numbers (None: any word); `hint` is advice for an unknown word.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Make the `convert` of an importer: open the input and hand over what every import has."""
+"""Build an importer's `convert`: it opens the input and bundles the arguments that every importer gets."""
 
 import functools
 import os

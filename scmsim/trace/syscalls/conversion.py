@@ -58,7 +58,7 @@ from scmsim.trace.syscalls.text import (
 )
 
 _FORMAT = "strace output"
-_SHORT = 1 << 20  # bytes of text for which compiled kernels pay
+_SHORT = 1 << 20  # bytes; a shorter text is converted faster without loading the compiled kernels
 
 
 class _Spec(NamedTuple):

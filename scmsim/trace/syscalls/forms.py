@@ -7,7 +7,7 @@
 - `-X verbose` prints numbers with names in a comment: the names replace the numbers.
 - A call whose result strace made up (fault injection) did nothing: it counts as failed.
 - The result of a fork in a PID namespace is the number in the comment.
-- An old strace writes `SYS_197(0x4, ...)` for a call that it does not know: the name is that of the table.
+- An old strace writes `SYS_197(0x4, ...)` for a call that it does not know: the name comes from `calls.csv`.
 """
 
 import re

@@ -315,8 +315,8 @@ def blind_spots(report: Report) -> list[str]:
         out.append(f"io_submit: {results} requests taken as complete; their results are not in the trace")
     if late := blind.pop(LATE, 0):
         out.append(
-            f"{late} processes made calls before the line of the call that made them (strace -z); those on descriptors and "
-            "paths of their parents may be missing or wrong"
+            f"{late} processes made calls before the line of the call that made them (strace -z); their calls on descriptors "
+            "and paths of their parents may be missing or wrong"
         )
     out += [f"{name}: {count} calls; what they change is not in the trace" for name, count in blind.most_common()]
     if report.left_out[UNKNOWN_CALL]:

@@ -37,7 +37,7 @@ _OPENS_OTHERWISE = frozenset(
 
 
 def lost_line(imp: Importer, pid: str | None) -> None:
-    """Doubt the state that an unreadable line may have changed: its task's, or all tasks' if the line shows no task.
+    """Mark the state that an unreadable line may have changed as doubtful: its task's, or all tasks' if it shows no task.
 
     A line before the first call adds no doubt: files that it may have opened count as opened before the trace.
     """
@@ -58,7 +58,7 @@ def _lose_task(task: Task) -> None:
 
 
 def lost_call(imp: Importer, task: Task, name: str, text: str) -> None:
-    """Doubt the state that the call `name` may have changed, unless `text` (the line from the name on) rules it out."""
+    """Mark the state that the call `name` may have changed as doubtful, unless `text` (from the name on) rules it out."""
     what = table.does(name)
     if what is None:
         what = table.UNKNOWN
@@ -88,7 +88,7 @@ def lost_call(imp: Importer, task: Task, name: str, text: str) -> None:
 def _lose_data(
     imp: Importer, task: Task, what: frozenset[str], found: Description | None, name: str, text: str
 ) -> None:
-    """Doubt the positions and lengths of the descriptor that the line names, else of all descriptors."""
+    """Mark position and length of the descriptor that the line names as doubtful, or of all descriptors."""
     known = [found] if found is not None else list(task.table.slots.values())
     if "position" in what:
         for each in known:

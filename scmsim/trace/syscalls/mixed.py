@@ -30,7 +30,7 @@ _AT_ONCE = re.compile(r"(.*)(\)\s+= (\d+)(?: <[\d.]+>)?)$", re.DOTALL).match
 
 
 def joined(lines: list[str]) -> list[str]:
-    """Join each call that output split into its first line; replace its other lines by OUTPUT_LINE, so the count is kept."""
+    """Put each call that output has split back on its first line; its other lines become OUTPUT_LINE, so the count stays equal."""
     ends = [i for i, line in enumerate(lines) if line[:1] in (")", "[", '"') and i and _ends(line)]
     if not ends:
         return lines

@@ -24,7 +24,7 @@ from scmsim.trace.syscalls.importer import (
 from scmsim.trace.syscalls.names import above_of, is_special
 from scmsim.trace.syscalls.state import Description, Node, Table, Task
 
-ENOUGH = 64  # least number of calls for which a stretch pays
+ENOUGH = 64  # calls; converting a shorter stretch in bulk takes longer than call by call
 _REASONS = (UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL)  # in the order of the kernel's numbers
 _NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "doubt")
 _FOUND = ("position", "doubt", "append", "synchronous", "path_only")
@@ -32,7 +32,7 @@ _of_node, _of_found = attrgetter(*_NODE), attrgetter(*_FOUND)
 
 
 def stretches(plain: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of each stretch of plain calls that is long enough to pay."""
+    """Yield (start, end) of each stretch of plain calls that is long enough for bulk conversion to save time."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], plain, [False]))))
     for start, end in edges.reshape(-1, 2).tolist():
         if end - start >= ENOUGH:
@@ -58,7 +58,7 @@ def in_parts(start: int, end: int, many: Callable[[int, int], int], each: Callab
 
 
 def distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first index of each distinct value, ascending, and for each value the number of its distinct value."""
+    """Return the first index of each distinct value, ascending, and for each element the rank of its value in that order."""
     if (values == values[0]).all():
         return np.zeros(1, "i8"), np.zeros(len(values), "i8")
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
@@ -77,9 +77,9 @@ class Stretch:
     tasks : list of Task
         Tasks, indexed by the calls' column TASK.
     fds : sequence
-        Keys of a table's slots, indexed by the column FD.
+        Descriptors as the keys of `Table.slots`, indexed by the calls' column FD.
     raws : mapping
-        Text of -y about a descriptor -> its number in the column RAW.
+        Number in the column RAW, by the text that -y prints for a descriptor.
     """
 
     def __init__(self, imp: Importer, tasks: list[Task], fds: Sequence[Any], raws: Mapping[Any, int]) -> None:
@@ -122,7 +122,7 @@ class Stretch:
         return index
 
     def follow(self, calls: np.ndarray) -> int:
-        """Convert the calls before the first odd one; return how many.  In doubt after a loss, leave all to the handlers."""
+        """Convert the calls before the first odd one; return their number, 0 if unreadable lines made the state doubtful."""
         kernel, imp = self._kernel, self.imp
         if imp.names.doubt or any(task.is_doubtful() for task in self.tasks):
             return 0

@@ -190,7 +190,7 @@ class Maps:
 
 
 class Task:
-    """A thread: its dense number and what it shares with others; `lacked` is true if a call needed what no line has shown."""
+    """A thread: its dense number and what it shares with others; `lacked` is true if a call needed state that no line showed."""
 
     __slots__ = ("closing", "lacked", "maps", "pending", "pid", "place", "table", "thread")
 

@@ -329,7 +329,7 @@ def test_cells_of_operations(tmp_path: Path) -> None:
     for known, again in (({"file": 1}, {"file": 1, "path": "/c"}), ({}, {})):
         text = "".join(json.dumps({"op": "file", "path": "/b"} | one) + "\n" for one in (known, again))
         case = convert_text(tmp_path, text + '{"op": "stat", "path": "/b"}\n', "ops-jsonl")
-        assert case.report.bad == 1 and "made known before" in case.report.bad_lines[0][1]
+        assert case.report.bad == 1 and "is known already" in case.report.bad_lines[0][1]
     text = (
         '{"op": "file", "path": "/b", "file": 1}\n{"op": "file", "path": "/b", "file": 2}\n{"op": "stat", "file": 2}\n'
     )

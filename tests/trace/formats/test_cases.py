@@ -12,7 +12,8 @@ def test_requests_of_a_device_mapper_count_once(tmp_path: Path) -> None:
     case = convert("blkparse_dm.txt", tmp_path)
     assert case.rows == [("write", "/dev/block/253:0", 376832, 16384)]
     assert (
-        "253:0 lies on 8:0: the rows are those of 253:0; 1 of the devices below are left out" in case.report.notes[-1]
+        "253:0 is on top of 8:0: the rows are those of 253:0; 1 requests on the devices below are left out"
+        in case.report.notes[-1]
     )
     assert convert("blkparse_dm.txt", tmp_path, action="C").rows == case.rows
     assert convert("blkparse_dm.txt", tmp_path, action="D").rows == [("write", "/dev/block/8:0", 3781344 * 512, 16384)]

@@ -100,7 +100,7 @@ def test_bounds_of_a_record(tmp_path: Path) -> None:
         assert builder.read(0, a, 5, 0) == builder.write(0, a, 5, 0) == EMPTY
         for offset, length in ((FAR, 0), (FAR - 1, 1), (0, FAR)):
             for call in (builder.read, builder.write, builder.trim):
-                with pytest.raises(BadLine, match="lies beyond 2"):
+                with pytest.raises(BadLine, match="is beyond 2"):
                     call(0, a, offset, length)
         assert (
             builder.read(0, a, FAR - 2, 1)

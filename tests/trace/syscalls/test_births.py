@@ -34,7 +34,7 @@ def test_a_child_in_an_earlier_block_than_its_fork_is_reported(tmp_path: Path, m
     case = convert_lines(tmp_path, *VFORK)
     assert [row[:2] for row in case.rows[2:]] == [("fsync", "/d/g"), ("fsync", "/d/f")]
     assert case.report.blind_spots == [
-        "1 processes made calls before the line of the call that made them (strace -z); those on descriptors and paths of "
+        "1 processes made calls before the line of the call that made them (strace -z); their calls on descriptors and paths of "
         "their parents may be missing or wrong"
     ]
 

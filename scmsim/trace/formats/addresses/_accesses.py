@@ -23,7 +23,7 @@ _PAGE = 4096
 
 
 class Accesses:
-    """The accesses of one conversion that are being joined to rows.
+    """A converter of accesses to rows, for one import.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Accesses:
     def _shows(self, node: Node, private: bool, offset: np.ndarray, length: np.ndarray) -> None:
         """Record in the importer that the touched bytes exist in the file.
 
-        Of a private mapping, whose last page may have data beyond the file's end, only a page's first byte counts.
+        The last page of a private mapping may have data beyond the file's end, so there only a page's first byte counts.
         """
         end = int(offset.max()) // _PAGE * _PAGE + 1 if private else int((offset + length).max())
         self.imp.holds(node, end)
@@ -96,7 +96,7 @@ class Accesses:
         offset: np.ndarray,
         length: np.ndarray,
     ) -> None:
-        """Join accesses to runs; the last run stays open."""
+        """Join accesses into runs; the last run stays open."""
         imp = self.imp
         line = np.repeat(np.arange(len(kind)), np.array(_PARTS)[kind])
         second = np.diff(line, prepend=-1) == 0

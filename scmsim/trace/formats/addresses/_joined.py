@@ -65,7 +65,7 @@ class Joined:
 
 
 class Access(NamedTuple):
-    """One access; `page` is the size of its page as text, if the input has it."""
+    """One access; `page` is the size of its page as text ("" if the input lacks it)."""
 
     task: Task
     now: int
@@ -76,7 +76,7 @@ class Access(NamedTuple):
 
 
 class Timed(Joined):
-    """The conversion of a text with times; `calls` is the path of strace's text, which is read up to each time."""
+    """The conversion of a text with times; before each access, strace's text at the path `calls` is read up to its time."""
 
     def __init__(self, job: Import, form: str, tool: str, how: str, calls: str) -> None:
         super().__init__(job, form, tool, how)
@@ -116,7 +116,7 @@ class Timed(Joined):
         self.work.line(line)
 
     def task(self, thread: str, process: str | None = None) -> Task:
-        """Return a thread's task; a new task shares everything with its process, else with the text's first thread."""
+        """Return a thread's task; a new task shares everything with its process's task, or, if unknown, with the first one."""
         tasks = self.imp.tasks
         if (found := tasks.get(thread)) is None:
             first = tasks.get(process) if process is not None else next(iter(tasks.values()), None)

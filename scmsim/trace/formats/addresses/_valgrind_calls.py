@@ -17,7 +17,7 @@ BEGUN = "first half of a call (its end makes the row)"
 CHILD = "call of a forked child"
 FORKED = "fork or execve: what it starts is not recorded"
 SCHEDULER = "message of Valgrind"
-LONE = "end of a call from before the text"
+LONE = "end of a call that began before the text"
 
 _LINE = re.compile(r"SYSCALL\[(\d{1,10}),(\d{1,6})\]\( *\d{1,5}\) (.*)")
 # no two parts of a pattern may share a run of blanks, or its time grows with the square of the run
@@ -70,7 +70,7 @@ class Calls:
         self._begun: dict[tuple[str, str], str] = {}
 
     def task(self) -> str:
-        """Return a number of the running thread for strace's importer; the first thread has its process's number."""
+        """Return the running thread's number for strace's importer; the first thread has its process's number."""
         process = self.process or "1"
         return process if self.thread == "1" else str(_THREADS + int(self.thread) % _THREADS)
 

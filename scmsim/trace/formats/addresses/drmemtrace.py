@@ -76,7 +76,7 @@ class _View(Timed):
             if found := _TIME.fullmatch(m[2]):
                 microseconds = int(found[1]) - _EPOCH_US
                 if not 0 <= microseconds < _MOST_US:
-                    raise BadLine("a time before 1970 or too far away")
+                    raise BadLine("a time before 1970 or too far in the future")
                 self.until(microseconds * 1000)
             self.work.leave_out(MARKER)
         elif not line.strip():
@@ -95,6 +95,6 @@ class _View(Timed):
         elif name not in _KINDS:
             self.work.leave_out(CACHE)
         elif not 0 < length <= _LARGEST or address >= USER_END:
-            raise BadLine("an access of no bytes, of too many, or beyond the addresses of programs")
+            raise BadLine("an access of 0 bytes, of more than 1 MiB, or beyond the addresses of programs")
         else:
             self.access(self.task(thread), _KINDS[name], address, length)

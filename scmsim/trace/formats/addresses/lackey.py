@@ -7,7 +7,7 @@ of the same run, which recorded Valgrind's writes of its log; their lengths give
 
     strace -f -y -s 0 -o run.strace valgrind --tool=lackey --trace-mem=yes --log-file=run.lackey CMD
 
-Both orders are exact.  Strace stops the program at each write of the log, one per access: 50 us instead of 1 us.
+Both orders are exact.  Strace stops the program at each write of the log, so an access takes 50 us, not 1 us.
 Rows: see `_accesses.py`.  The text has no times; `time_ns` counts its lines.
 """
 
@@ -53,7 +53,7 @@ _HEX[list(b"0123456789abcdef")] = range(16)
 _HEX[list(b"ABCDEF")] = range(10, 16)
 _DIGITS = 12  # maximum hexadecimal digits of a program's address (47 bits)
 _LARGEST = 1 << 20  # maximum bytes of an access
-_FETCHES = -2  # kind of an instruction fetch; smaller: no access
+_FETCHES = -2  # kind of an instruction fetch; a smaller value: not an access
 _SNIFF = re.compile(rb"^(?:I  | [LSM] )[0-9a-fA-F]{5,16},\d{1,4}$|^SYSCALL\[\d+,\d+\]\(", re.MULTILINE)
 _WRITE = re.compile(
     r"(?>(?:\d+ +)?)(?>(?:[\d.:]+ +)?)(?:write\(\d+<([^<>]*)>|<\.\.\. write resumed>).*\) += (\d{1,18})(?: <[\d.]+>)?$"
@@ -92,7 +92,7 @@ class _Joined(Joined):
         self.process: str | None = None  # process of the current accesses, in strace's numbers
 
     def take(self, block: bytes) -> None:
-        """Process some lines."""
+        """Process a block of lines."""
         text = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", "u1")
         ends = np.flatnonzero(text == ord("\n"))
         starts = np.append(0, ends[:-1] + 1)
@@ -137,7 +137,7 @@ class _Joined(Joined):
         take_line(self.work, self._told, line)
 
     def _told(self, line: str) -> str | NoCall:
-        """Return a line of strace, after adding its task, or the reason why the line makes none; raise BadLine."""
+        """Return a line as strace would write it, and add its task; return a NoCall if the line is not a call."""
         made = self.calls.take(line)
         if not isinstance(made, NoCall) and self.calls.process is not None and self.calls.task() not in self.imp.tasks:
             self._task(self.calls.task())
@@ -217,7 +217,7 @@ def _by_strace(work: _Joined, calls: str) -> Iterator[bytes]:
                     work.accesses.end_run()
                     work.work.line(line)
     if not log.is_empty():
-        raise UsageError(f"{calls!r} saw {log.taken} bytes of {given.name!r} written, and it has more; {_HOW}")
+        raise UsageError(f"{given.name!r} is longer than the {log.taken} bytes whose writes {calls!r} recorded; {_HOW}")
 
 
 class _Log:

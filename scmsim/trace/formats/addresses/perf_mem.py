@@ -11,7 +11,7 @@ the time since 1970:
 
     python3 -c 'import time; print(f"{time.time() - time.monotonic():.6f}")'
 
-A sample is a row of one byte, which is certainly touched; a sample is one access out of many.
+Each sample is one access out of many.  Its row has one byte, the only byte that the access certainly touched.
 Source: tools/perf/builtin-script.c, util/event.c, util/mem-events.c of Linux 6.1, and perf's own output of page faults.
 """
 
@@ -40,7 +40,7 @@ FETCH = "fault of an instruction fetch"
 CHAIN = "line of a call chain"
 OTHER = "another event"
 NEITHER = "sample that is neither a load nor a store"
-PROTECTED = "mapping that is there already (mprotect)"
+PROTECTED = "mapping that exists already (mprotect)"
 _TOOL = "text of perf script with addresses of data"
 _SECOND = 10**9
 _MOST_SHIFT = 4 * 10**9  # seconds
@@ -78,9 +78,9 @@ def convert(job: Import, calls: str = "", shift: str = "0") -> Report:
     work = _Samples(job, calls, ns)
     work.read()
     work.tell_early()
-    spots = ["samples: not every access is in the trace, and each is one byte, which is sure to be touched"]
+    spots = ["samples: not every access is in the trace; a row has one byte, the only byte that was certainly touched"]
     if not calls:
-        spots.append("perf records no munmap and no msync: a mapping ends where the next one lies")
+        spots.append("perf records no munmap and no msync: a mapping ends where a later mapping replaces it")
     return work.finish(spots)
 
 

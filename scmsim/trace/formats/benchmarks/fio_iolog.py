@@ -9,7 +9,7 @@ Rules
   of fio 3.33; the importer follows the code.
 - add declares a file and is not an operation.  The offset and length of sync and datasync have no meaning.  trim punches
   a hole.
-- A file existed before the log; its first size is the furthest byte read before the log has written it.
+- Every file existed before the log; its first size is the furthest byte that the log reads before it writes that byte.
 - A log has one stream, without threads.
 """
 
@@ -186,7 +186,7 @@ def export(
     """Write a trace as an I/O log.
 
     Rows of the preparation (SETUP) and operations that a log cannot express are left out; the report counts them by
-    name.  A file used without an open row is opened first, and a file opened twice is opened once.
+    name.  A file used without an open row is opened first; a file that is opened again while open is opened only once.
 
     For the parameters, see `scmsim.trace.formats`; `version` is 2 or 3, and version 2 has no times.
     """

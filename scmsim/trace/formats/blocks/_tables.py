@@ -28,11 +28,11 @@ class Blocks:
     request : tuple of str
         The columns of time, kind, offset and size.
     device, path : tuple of str, str
-        One or two columns that name the device, and its file's path (`{}` is the name; two are joined by `separator`).
+        One or two columns that name the device (two are joined by `separator`), and its file's path with `{}` for the name.
     thread : str
         The column that names the requester; "" if the format has no such column.
     tick_ns : int
-        Times count this many ns from an origin so distant that ns since then would overflow; 0: times are in ns.
+        Unit of times, ns, whose origin is so distant that a time in ns would overflow; 0: times are in ns.
     """
 
     name: str

@@ -89,7 +89,7 @@ class _Text:
         return self._request(now, file, kind, offset, length, self.builder.thread(cpu))
 
     def _follow(self, line: str, end: int, action: str, device: str, sector: str | None) -> None:
-        """Note what a remap or a request shows about devices on top of others."""
+        """Record what a remap or a request shows about which devices are on top of others."""
         if action == "A" and sector and (remap := _REMAP.search(line, end)):
             self.stack.remap(f"{remap[1][:9]}:{remap[2][:9]}", remap[3], device, sector)
         elif action == "Q" and self.action == "C" and not self.stack.is_below(device, sector):
@@ -177,8 +177,8 @@ class _Stack:
     def notes(self) -> list[str]:
         """Return notes about which rows of stacked devices were kept, and about what is unknown."""
         notes = [
-            f"{above} lies on {', '.join(name for name, count in below.items() if count)}: the rows are those of {above}; "
-            f"{sum(below.values()):,} of the devices below are left out"
+            f"{above} is on top of {', '.join(name for name, count in below.items() if count)}: the rows are those of {above}; "
+            f"{sum(below.values()):,} requests on the devices below are left out"
             for above, below in self.under.items()
             if sum(below.values())
         ]

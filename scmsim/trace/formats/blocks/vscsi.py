@@ -50,7 +50,7 @@ def convert(job: Import) -> Report:
     """Convert the trace of a disk and close the writer (see `scmsim.trace.formats`)."""
     version = _version(job.given.head[: _ENOUGH * _RECORDS[2].itemsize])
     if version is None:
-        raise UsageError(f"{job.given.path!r} is not {_TOOL}: its first records are of neither version")
+        raise UsageError(f"{job.given.path!r} is not {_TOOL}: its first records are not of version 1 or 2")
     builder = job.builder("block")
     start: list[int] = []
     binary.each_block(builder, _RECORDS[version], lambda records: _add(builder, records, version, start))
@@ -60,7 +60,9 @@ def convert(job: Import) -> Report:
 def _add(builder: TraceBuilder, records: Any, version: int, start: list[int]) -> None:
     codes = records["cmd"] & 0xFF
     sane = (records["ver"] >> 8 == version) & (records["len"] < _LONGEST) & (records["lbn"] < FAR // (2 * SECTOR))
-    binary.count_bad(builder, int((~sane).sum()), "a command of another version, or of impossible size or place")
+    binary.count_bad(
+        builder, int((~sane).sum()), "a command of another version, or with an impossible size or position"
+    )
     wanted = sane & np.isin(codes, (*_READS, *_WRITES))
     others = int((sane & ~wanted).sum())
     builder.report.lines += others

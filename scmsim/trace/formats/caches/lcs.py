@@ -3,8 +3,8 @@
 Little endian; the header begins and ends with 0x123456789abcdef0, its second 8 bytes are the version
 (libCacheSim/traceReader/customizedReader/lcs.h).  get, gets and read are reads of the whole object; set, add, cas,
 replace, append, prepend, incr, decr, write and update are writes of it (enum req_op).  A delete is left out, since
-objects have no names here.  Version 1 has no operation: its requests get that of `op`.  Objects are files, or with
-`block` blocks of one device, as for oracleGeneral.
+objects have no names here.  Version 1 has no operation: its requests get the operation `op`.  Objects are
+files; with `block` they are blocks of one device, as for oracleGeneral.
 """
 
 import os

@@ -44,14 +44,14 @@ def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
 
 
 def _sane(records: Any) -> Any:
-    """Return a mask of the records that can be requests: plausible size, object's next request absent or plausible."""
+    """Return a mask of the records that can be requests: their size is plausible, and their next request is absent or plausible."""
     following = records["next"]
     ahead = (following >= 0) & (following < _FURTHEST)
     return (records["length"] < _LARGEST) & ((following == -1) | (following == _LAST) | ahead)
 
 
 def _in_time(records: Any) -> Any:
-    """Return a mask of the records that are neither earlier than the previous record nor 4 years after the first."""
+    """Return a mask of the records that are not earlier than the previous one and at most 4 years after the first."""
     times = records["time"].astype("i8")
     return (np.diff(times, prepend=times[:1]) >= 0) & (times - times[:1] < 1 << 27)
 

@@ -26,7 +26,7 @@ _READS, _SETS, _GROWS, _CHANGES = (
     ("incr", "decr"),
 )
 _LINE = re.compile(rb"\d{1,12},[^\n]+,\d+,\d+,\d+,(?:gets?|set|add|replace|cas|append|prepend|delete|incr|decr),\d+\s")
-_DELETED = "delete of an object that is not there"
+_DELETED = "delete of an object that does not exist"
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:

@@ -1,7 +1,7 @@
 """Read Darshan's counters of a file: those of POSIX, STDIO and MPI-IO (include/darshan-*-log-format.h of Darshan 3).
 
-A file of MPI-IO has a record of POSIX too, which has the calls that reached the file system.  So the record of MPI-IO counts
-only where POSIX has none.  Calls of the C library (STDIO) are not in POSIX.  A counter of -1 was not monitored.
+A file used through MPI-IO usually has a POSIX record too, with the calls that reached the file system.  So the MPI-IO record
+counts only if the file has no POSIX record.  Calls of the C library (STDIO) are not in POSIX.  A counter of -1 was not monitored.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ _CLASSES = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M
 _KINDS_OF_MPI = ("INDEP", "COLL", "SPLIT", "NB")
 _STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
 _LONGEST_S = 1e9  # a larger value is not a time stamp
-_NO_ROW = {  # counters of calls that make no row: the name in the report
+_NO_ROW = {  # counters of calls that make no row -> the call's name in the report
     "SEEKS": "seek",
     "MMAPS": "mmap",
     "RENAME_SOURCES": "rename",

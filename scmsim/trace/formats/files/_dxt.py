@@ -17,7 +17,7 @@ _FIELDS = 7
 
 
 class Segments:
-    """Rows waiting to be sorted; transfers of no bytes become rows only `with_empty`."""
+    """Rows waiting to be sorted; transfers of no bytes become rows only if `with_empty`."""
 
     def __init__(self, builder: TraceBuilder, *, with_empty: bool = False) -> None:
         self.builder, self.with_empty = builder, with_empty

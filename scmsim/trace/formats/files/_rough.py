@@ -77,7 +77,7 @@ class FileCounters:
             if moved.total.bytes and not moved.total.calls:
                 return f"{moved.total.bytes} bytes {name} by no call"
             if max(moved.total.bytes, moved.order.end) >= FAR:
-                return f"{max(moved.total.bytes, moved.order.end)} bytes {name} lie beyond 2^60"
+                return f"{max(moved.total.bytes, moved.order.end)} bytes {name} end beyond 2^60"
         return ""
 
     def creates(self) -> bool:

@@ -1,8 +1,8 @@
-"""Choose offsets of the single calls that counters describe: how many ascend, how many continue the call before.
+"""Choose offsets for calls of which only counters are known: how many ascend, and how many continue the previous call.
 
 The calls form runs.  Within a run each call continues the call before.  A pass is a series of runs that ascends;
 each pass but the first begins at or below the end of the pass before.  So the numbers of consecutive and of ascending calls
-equal the counters, as far as the file has room.  The bytes that a call touches are an assumption: every byte at
+equal the counters, as far as the file is large enough.  The bytes that a call touches are an assumption: every byte at
 most once where the file is larger than all the calls together, else anywhere.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Order(NamedTuple):
-    """Numbers of calls that ascend (begin at or after the end of the call before), that begin there; the furthest end.
+    """Number of calls that begin at or after the end of the previous call, number that begin exactly there, furthest end.
 
     The first call counts as if a call before it had ended at byte 0, as in Darshan.  -1: not counted.
     """
@@ -44,7 +44,7 @@ def _wrapped(lengths: np.ndarray, end: int) -> np.ndarray:
 
 
 class _Plan(NamedTuple):
-    """Numbers of passes, jumps ahead and consecutive calls; whether no byte is touched twice, and whether byte 0 is."""
+    """Numbers of passes, jumps ahead and consecutive calls; whether no byte is touched twice; whether a run starts at 0."""
 
     passes: int
     jumps: int
@@ -74,7 +74,7 @@ class _Runs:
 
     def __post_init__(self) -> None:
         plan, count = self.plan, self.plan.passes + self.plan.jumps
-        whole = int(not plan.apart and plan.passes > 1)  # the first pass covers the file: it has no room for a jump
+        whole = int(not plan.apart and plan.passes > 1)  # the first pass covers the file, so it cannot jump
         each, more = divmod(plan.jumps, plan.passes - whole)
         runs_of_pass = 1 + each + (np.arange(plan.passes) < more + whole)
         runs_of_pass[:whole] = 1
@@ -121,7 +121,7 @@ class _Runs:
         return starts
 
     def _gaps(self, count: int) -> np.ndarray:
-        """Return the free bytes before each run along the file; all together fill the file."""
+        """Return the free bytes before each run, in file order; runs and free bytes together fill the file."""
         free = self.end - int(self.bytes.sum())
         before = np.arange(count) >= self.plan.from_zero  # a first pass that starts at byte 0 has no gap before it
         places = max(int(before.sum()), 1)
@@ -131,7 +131,7 @@ class _Runs:
         return gaps
 
     def anywhere(self, seed: int) -> np.ndarray:
-        """Return the starts of the runs of overlapping passes: each pass is anywhere that the counters allow."""
+        """Return the starts of the runs of overlapping passes; each pass begins anywhere that the counters allow."""
         random = np.random.default_rng(seed)
         total = np.add.reduceat(self.bytes, self.opens)
         slack = np.clip(self.end - total, 0, None)

@@ -1,4 +1,4 @@
-"""Choose sizes of the single calls that counters describe: a histogram, common sizes, and the sum of the bytes.
+"""Choose sizes for calls of which only counters are known: a histogram, common sizes, and the sum of the bytes.
 
 The number of calls and their bytes always equal the counters.  The sizes follow the histogram and the common sizes
 as far as the counters agree with each other.
@@ -24,7 +24,7 @@ LARGEST = (
     1 << 30,
     1 << 60,
 )  # by class, bytes
-_TRIES = 50  # most moves of calls between reads and writes
+_TRIES = 50  # maximum number of moves of calls between reads and writes
 Known = tuple[int, int]  # a size, and how many calls have it
 
 
@@ -53,7 +53,7 @@ def sizes(reads: Total, writes: Total, known: Sequence[Known]) -> tuple[np.ndarr
 
 @dataclass
 class _Shares:
-    """How many calls of each known size are reads; the rest are writes."""
+    """The number of reads among the calls of each known size; the rest are writes."""
 
     reads: Total
     writes: Total
@@ -136,7 +136,7 @@ def _range(total: Total, fixed: Sequence[Known]) -> tuple[int, int]:
 
 
 def _excess(total: Total, fixed: Sequence[Known]) -> int:
-    """Return the bytes that no choice of sizes can reach (more than 0) or avoid (less than 0); 0 if some choice is right."""
+    """Return how many bytes no choice of sizes can reach (positive) or avoid (negative); 0 if some choice has the right sum."""
     rest = total.bytes - sum(size * count for size, count in fixed)
     least, most = _range(total, fixed)
     return min(rest - least, 0) or max(rest - most, 0)

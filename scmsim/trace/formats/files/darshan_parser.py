@@ -91,7 +91,7 @@ class _Text:
         self.values[name.removeprefix(MODULES[module])] = float(value) if "." in value else int(value)
 
     def flush(self) -> None:
-        """Pass on the record whose rows were read."""
+        """Pass the record whose rows were read to `records`."""
         if self.key is not None:
             module, rank, ident = self.key
             self.records.add(module, ident, self.path, int(rank), self.values)

@@ -9,7 +9,7 @@ The text comes from trace-cmd report, ftrace or perf script:
 `/nfs/HASH` of its handle: the events lack names, opens and removals.  A commit is an fsync.
 
 The events of sunrpc have neither file nor offset (net/sunrpc, include/trace/events/sunrpc.h).  `svc_process` has the name of
-a request's procedure, `nfsd_compound_status` that of an operation of NFS 4: those that make no row are counted by name.
+a request's procedure, `nfsd_compound_status` that of an NFS 4 operation; names that make no row are counted.
 """
 
 import os
@@ -24,7 +24,7 @@ from scmsim.trace.reading.report import Report
 
 SUMMARY = "tracepoints of the Linux NFS server as text (nfsd_read_done, nfsd_write_done, nfsd_commit_done)"
 _TOOL = "text with tracepoints of the NFS server"
-# every repetition has a bound, because patterns are searched for: time stays linear in the length of a damaged line
+# every repetition has a bound, so that a search takes time linear in the length of a damaged line
 _LINE = re.compile(r"(?<!\S)\[?(\d{1,12}\.\d{1,12})\]?:\s{1,8}(?:nfsd:)?nfsd_(\w{1,64}):(.*)")
 _IO = re.compile(r"\bfh_hash=(0x[0-9a-f]{1,16})\s{1,8}offset=(\d{1,20})\s{1,8}len=(\d{1,20})")
 _THREAD = re.compile(r"(\d{1,10})\s{1,8}\[\d{1,8}\]")

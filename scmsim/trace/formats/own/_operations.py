@@ -57,7 +57,7 @@ class Operations:
         if offset < 0 and op in NEEDS_OFFSET:
             raise BadLine(f"{name} needs an offset")
         if ends_too_far(op, offset, length):
-            raise BadLine(f"{name} of {length} bytes lies beyond 2^44 (16 TiB), where the models' files end")
+            raise BadLine(f"{name} of {length} bytes ends beyond 2^44 (16 TiB), the models' largest file")
         numbers = self._numbers(op, cells)
         if numbers is None:
             path, path2 = self._named(op, cells)
@@ -76,7 +76,9 @@ class Operations:
         if not path:
             raise BadLine("a file needs a path")
         if number in self._files or (number < 0 and self.names.is_there(path)):
-            raise BadLine(f"file {clip(path) if number < 0 else number!r} was made known before")
+            raise BadLine(
+                f"file {clip(path) if number < 0 else number!r} is known already; declare a file once, before its first use"
+            )
         ident = self.names.add(path, first, is_dir=bool(_flag(cells) & _BITS["directory"]))
         if number >= 0:
             self._files[number], self._paths[number] = ident, path
@@ -88,7 +90,7 @@ class Operations:
         for name in ("file", "file2"):
             number = _number(cells, name, -1)
             if number >= 0 and number not in self._files:
-                raise BadLine(f"{name} {number} was not made known by a line '{FILE}'")
+                raise BadLine(f"{name} {number} was not declared by a line '{FILE}'")
             found.append(self._files.get(number, -1))
         path = _path(cells, "path")
         number = _number(cells, "file", -1)

@@ -27,7 +27,7 @@ EXPORT_PARAMS: dict[str, tuple[str | int, str, str]] = {}
 _TOOL = "a table of operations"
 _ESCAPED = re.compile(r"\\([\\nr])")
 _ESCAPES = {"n": "\n", "r": "\r", "\\": "\\"}
-_LOST = "a table of operations has no header: where the trace comes from, and what its recorder lost; ops-jsonl has one"
+_LOST = "a table of operations has no header, so it lacks the trace's origin and its recorder's losses; ops-jsonl keeps both"
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:
@@ -71,7 +71,7 @@ class _Table:
         try:
             found = next(csv.reader((line,), strict=True))
         except csv.Error as error:
-            raise BadLine(f"no line of a table ({error})") from None
+            raise BadLine(f"this is not a line of a table ({error})") from None
         if len(found) > len(self.titles):
             raise BadLine(f"{len(found)} cells under {len(self.titles)} titles: {clip(line)!r}")
         given = ((name, text) for name, text in zip(self.titles, found, strict=False) if text)

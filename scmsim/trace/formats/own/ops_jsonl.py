@@ -1,7 +1,7 @@
 """Read and write operations as lines of JSON: like `ops-csv`, with the trace's header in the first line.
 
-`_operations.py` defines the keys.  The line `{"op": "header", "header": {...}}` has the provenance of the written trace: it
-becomes an input in the header of the new trace, which takes over its blind spots, notes and lost events.
+`_operations.py` defines the keys.  The line `{"op": "header", "header": {...}}` has the provenance of the written trace.  An
+import stores it as an input in the header of the new trace, and copies its blind spots, notes and lost events.
 """
 
 import json
@@ -50,7 +50,7 @@ def _cells(line: str, builder: TraceBuilder) -> _operations.Cells | str:
 
 
 def _inherit(header: Any, builder: TraceBuilder) -> str:
-    """Take over the blind spots, notes and lost events of the written trace's header."""
+    """Copy the blind spots, notes and lost events of the written trace's header."""
     if not isinstance(header, dict):
         raise BadLine("the header is not a JSON object")
     builder.writer.header["inputs"] = [header]

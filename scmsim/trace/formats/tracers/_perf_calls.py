@@ -253,7 +253,7 @@ def fcntl(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 
 def _copy(imp: Importer, task: Task, source: tuple[int, int], target: tuple[int, int], result: int) -> str | None:
-    """Copy bytes between two pairs of a descriptor and a pointer to an offset (0: at the position, which moves)."""
+    """Handle a copy; source and target are a descriptor and a pointer to an offset (0: at the position, which moves)."""
     (from_fd, from_pointer), (to_fd, to_pointer) = source, target
     read_from = _read_somewhere if from_pointer else do_read
     source_found = find(imp, task, from_fd)
@@ -282,7 +282,7 @@ def copy_range(imp: Importer, task: Task, a: Arguments, result: int) -> str | No
 def _read_somewhere(
     imp: Importer, task: Task, found: Description | None, at: int, asked: int, count: int
 ) -> str | None:
-    """Read at an offset passed by pointer, which perf does not record: emit the unmoved position, marked as unknown."""
+    """Handle a read at an offset that perf did not record (a pointer): the row has the unmoved position, marked as unknown."""
     if found is None:
         return UNKNOWN_FD
     if found.node is None:

@@ -1,8 +1,8 @@
 """Import the text of the bpftrace program `scmsim/trace/capture/calls.bt`: calls, io_uring's transfers, page faults.
 
-That file describes the columns.  Each processor has its own buffer, so lines can be out of order by as much as the buffers hold:
-they are sorted in a window.  Every event becomes a line of strace.  bpftrace cuts paths at 199 characters; a call with a cut path
-is not understood.
+That file describes the columns.  Each processor has its own buffer, so a line can be late by as many lines as the
+buffers hold.  The importer sorts the lines in a window.  Every event becomes a line of strace.  bpftrace cuts paths at
+199 characters; a call with a cut path is not understood.
 """
 
 import os

@@ -56,7 +56,7 @@ def _take(line: str, paths: dict[str, str]) -> str | NoCall:
     args = args if isinstance(args, dict) else {}
     if event.get("name") == "FH":
         if not isinstance(args.get("name"), str) or len(paths) >= _MOST_PATHS:
-            raise BadLine(f"a path's hash without the path, or more than {_MOST_PATHS} of them")
+            raise BadLine(f"a path's hash without the path, or more than {_MOST_PATHS} hashes")
         paths[str(args.get("value"))] = args["name"]
         return NoCall("hash of a path")
     if event.get("cat") != "POSIX" or event.get("ph") != "X":

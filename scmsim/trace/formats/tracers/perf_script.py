@@ -10,7 +10,7 @@ Rules
 - perf records no names: each open makes an object of its own, calls on paths (stat, unlink, rename, mkdir) are left out.
   Two opens of one file thus look like two files; capture with strace, or with both, where that matters.
 - Descriptors, positions, appends and sizes are followed as for strace.  Threads of a process (`pid,tid` in -F) share its
-  descriptors; a new process inherits those of the process in a fork.  Without `pid`, each child shares with its parent.
+  descriptors; a new process inherits those of the forking process.  Without `pid`, each child shares its parent's descriptors.
 - Call numbers are those of x86-64, or with `--set arch=arm64` those of asm-generic (arm64, riscv64).
 """
 
@@ -49,12 +49,12 @@ PARAMS: dict[str, tuple[str | int, str, str]] = {
 _LINE = re.compile(rb"^[^\n]*\d\.\d{1,9}:\s+(?:raw_)?syscalls:sys_(?:enter|exit)", re.MULTILINE)
 _LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?\s+lost (\d{1,15})|LOST (\d{1,15}) events")
 _BLOCK = 1 << 22
-_MOST_CHILDREN = 1 << 12  # limit of children that a fork has made and that no line has shown yet
+_MOST_CHILDREN = 1 << 12  # maximum number of children that a fork has returned and no line has shown yet
 _SHARES = ((0x100, "CLONE_VM"), (0x200, "CLONE_FS"), (0x400, "CLONE_FILES"))  # linux/sched.h
 _ERRNOS = 4095  # results of -4095 to -1 are errors
 _ENTER = "entry of a call (its exit makes the row)"
 _OTHER = "another event"
-# calls that a stretch can hold: names, operation, flags of an FSYNC; calls with an offset and opens come last
+# calls that a stretch (`runs.py`) can hold: names, operation, flags of an FSYNC; calls with an offset and opens come last
 _PLAIN = (
     ("lseek", -1, 0), ("read readv", READ, 0), ("write writev", WRITE, 0), ("fsync", FSYNC, 0), ("fdatasync", FSYNC, DATA_ONLY),
     ("close", CLOSE, 0), ("pread64 preadv", READ, 0), ("pwrite64 pwritev", WRITE, 0), ("open", OPEN, 0), ("openat", OPEN, 0),
@@ -346,7 +346,7 @@ class Conversion:
         )
 
     def _shares(self, call: int, flags: int) -> str:
-        """Return the CLONE_* words of what a child shares; "" for clone3, because its flags are in memory."""
+        """Return the names of the CLONE_* flags for what a child shares; "" for clone3, because its flags are in memory."""
         known = flags if self.names[call] == "clone" else 0
         return " ".join(word for bit, word in _SHARES if known & bit)
 

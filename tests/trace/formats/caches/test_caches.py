@@ -103,7 +103,7 @@ def test_a_key_value_trace(tmp_path: Path) -> None:
         0),
         ("create", "/k", -1, 0), ("write", "/k", 0, 10),
     ]  # fmt: skip
-    assert case.report.left_out == {"delete of an object that is not there": 1, "transfer of no bytes": 1}
+    assert case.report.left_out == {"delete of an object that does not exist": 1, "transfer of no bytes": 1}
     assert case.records["thread"].tolist() == [0, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2]
     assert case.records["file"][3] != case.records["file"][-1]  # another object of the same name
     assert not (case.records["flag"] & DATA_ONLY).any()
