@@ -92,7 +92,8 @@ class Contents:
             )
         elif op == "fallocate" and not flag & KEEP_SIZE:
             self.files[file] = resized(held, max(len(held), offset + length))
-            if self.model.fs == "winefs":  # it replaces blocks that follow a hole: see tests/fs/winefs/test_operations.py
+            # Its strict mode replaces blocks that follow a hole (tests/fs/winefs/test_operations.py).
+            if self.model.fs == "winefs":
                 self.files[file][offset & -PAGE : -(-(offset + length) // PAGE) * PAGE] = ANY
         elif op == "unlink":
             self.files.pop(file, None)
