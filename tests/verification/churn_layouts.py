@@ -207,7 +207,7 @@ def _run_part(fs: str, part: list[int], setting: machine.Setting, system: System
     """Run histories in one guest, or each in its own if the kernel dies, which WineFS's driver does in some of them."""
     plans = [from_trace(history(fs, seed), system.cpus, layout=True) for seed in part]
     try:
-        _keep(fs, part, plans, _run(setting, system, joined(plans)), system, options)
+        _keep(fs, part, plans, run(setting, system, joined(plans)), system, options)
     except machine.Failed as error:
         if len(part) == 1:
             print(f"{fs} {part[0]}: {error}", flush=True)
@@ -216,7 +216,7 @@ def _run_part(fs: str, part: list[int], setting: machine.Setting, system: System
             _run_part(fs, [seed], setting, system, options)
 
 
-def _run(setting: machine.Setting, system: System, plan: Plan) -> np.ndarray:
+def run(setting: machine.Setting, system: System, plan: Plan) -> np.ndarray:
     """Run a guest that counts nothing; return the extents that it reported.
 
     Without the counting plugin the emulator is several times as fast, and the guest's clock is the same.
