@@ -318,6 +318,23 @@ def test_what_a_crash_left_is_mounted_without_a_format(fs, tmp_path, monkeypatch
     assert mounts == [{"nova-cow": "data_cow", "winefs": "strict"}.get(fs, "")]
 
 
+def test_a_recovery_thread_that_dies_ends_the_guest(tmp_path, monkeypatch):
+    """Without oops=panic, the mount waits for the thread, and the state takes two minutes."""
+    given = []
+
+    def boot(folder, setting, *_):
+        given.append(setting.words)
+        raise EnvironmentProblem("no guest here")
+
+    monkeypatch.setattr(persistence.machine, "prepared", lambda *_, **__: ([], b""))
+    monkeypatch.setattr(persistence.machine, "boot", boot)
+    monkeypatch.setattr(persistence.cache, "persistence_plugin", lambda _: tmp_path)
+    setting = persistence.machine.Setting(SimpleNamespace(api=1), None, words=("quiet",))
+    with pytest.raises(EnvironmentProblem):
+        list(persistence.look(setting, systems.load()["nova-cow"], tmp_path, tmp_path, range(1), []))
+    assert given == [("quiet", "oops=panic")]
+
+
 def test_options_that_format_at_each_mount_are_refused():
     system = systems.System("mine", "NOVA", options="init,data_cow")
     with pytest.raises(UsageError, match="'mine' has 'init'.*format_options"):
