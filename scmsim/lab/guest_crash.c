@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "guest.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@
 #include <unistd.h>
 
 #define WARM ROOT "/.warm"
+#define TRIED ".tried"  /* name of the file that is made in each directory */
+#define LONGEST 8192    /* bytes of a path */
 #define PART (1 << 16) /* bytes read at a time */
 #define MOST_RUNS 65536
 
@@ -27,6 +30,9 @@ struct seen_file {
     uint64_t inode; /* 0: no such file */
     int64_t length; /* below 0: error number of open() or read() */
     uint32_t directory, runs;
+    uint32_t links, listed; /* listed: whether the listing of its directory has the name */
+    int32_t error; /* error number of lstat(), or of the listing of a directory */
+    int32_t use;   /* error number of its removal, or of making a file in a directory */
 };
 struct seen_run { /* run of equal 8-byte words of a file */
     uint64_t word, count;
@@ -142,7 +148,7 @@ int crash_command(char **words)
 }
 
 static char *dump;
-static uint64_t dumped, dump_room;
+static uint64_t dumped, dump_room, *places; /* places: of each path in `dump` */
 
 static void *add(uint64_t bytes)
 {
@@ -198,11 +204,72 @@ static void look(const char *path)
     uint64_t place = dumped;
     struct seen_file *file = add(sizeof *file);
     memset(file, 0, sizeof *file);
-    if (lstat(path, &about))
+    if (lstat(path, &about)) {
+        file->error = errno;
         return;
-    *file = (struct seen_file){about.st_ino, about.st_size, S_ISDIR(about.st_mode), 0};
+    }
+    *file = (struct seen_file){about.st_ino, about.st_size, S_ISDIR(about.st_mode), 0, about.st_nlink, 0, 0, 0};
     if (S_ISREG(about.st_mode))
         look_into(path, place);
+}
+
+static struct seen_file *seen_at(long path)
+{
+    return (struct seen_file *)(dump + places[path]);
+}
+
+/* Mark the paths that a directory lists; keep the error of an entry that no path of the trace leads to. */
+static void list(long directory)
+{
+    char path[LONGEST];
+    struct stat about;
+    DIR *stream = opendir(paths[directory]);
+    while (stream && (errno = 0, 1)) {
+        struct dirent *entry = readdir(stream);
+        long k = 0;
+        if (!entry)
+            break;
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", paths[directory], entry->d_name);
+        while (k < path_count && strcmp(paths[k], path))
+            k++;
+        if (k < path_count)
+            seen_at(k)->listed = 1;
+        else if (lstat(path, &about))
+            seen_at(directory)->error = errno;
+    }
+    if (errno)
+        seen_at(directory)->error = errno;
+    if (stream)
+        closedir(stream);
+}
+
+/* Make a file in a directory, and remove it. */
+static int make_in(const char *directory)
+{
+    char path[LONGEST];
+    int fd, failed;
+    snprintf(path, sizeof path, "%s/" TRIED, directory);
+    fd = open(path, O_CREAT | O_EXCL | O_RDWR, 0600);
+    if (fd < 0)
+        return errno;
+    failed = write(fd, path, strlen(path)) < 0 ? errno : 0;
+    close(fd);
+    return unlink(path) && !failed ? errno : failed;
+}
+
+/* Use the file system: a broken state may show only now.  The names go away, those in a directory before the directory. */
+static void use(void)
+{
+    for (long k = 0; k < path_count; k++)
+        if (seen_at(k)->directory)
+            seen_at(k)->use = make_in(paths[k]);
+    for (long k = path_count - 2; k >= 0; k--) { /* the last path is the root */
+        struct seen_file *file = seen_at(k);
+        if (file->inode && (file->directory ? rmdir(paths[k]) : unlink(paths[k])) && !file->use)
+            file->use = errno;
+    }
 }
 
 void try_states(void)
@@ -210,6 +277,10 @@ void try_states(void)
     int fd = open(mailbox, O_RDWR);
     uint64_t at = job->output + 4096;
     check(fd >= 0, "open", mailbox);
+    paths = realloc(paths, (path_count + 1) * sizeof *paths);
+    places = malloc((path_count + 1) * sizeof *places);
+    check(paths && places, "memory", "for paths");
+    paths[path_count++] = copied(ROOT);
     mark(COUNT);
     for (long i = 0; i < state_count; i++) {
         struct seen seen = {0};
@@ -219,8 +290,14 @@ void try_states(void)
         if (mount(device, ROOT, type, 0, options))
             seen.mounted = errno;
         else {
-            for (long k = 0; k < path_count; k++)
+            for (long k = 0; k < path_count; k++) {
+                places[k] = dumped;
                 look(paths[k]);
+            }
+            for (long k = 0; k < path_count; k++)
+                if (seen_at(k)->directory)
+                    list(k);
+            use();
             check(!umount2(ROOT, 0), "umount", device);
         }
         seen.bytes = dumped;

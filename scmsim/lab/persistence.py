@@ -34,11 +34,12 @@ _GIVEN = np.dtype(
 _PIECE = struct.Struct("<QII")  # struct piece
 _ARRIVED, _STATE, _LEFT = range(3)
 _SEEN = struct.Struct("<QQ")
-_SEEN_FILE = struct.Struct("<QqII")
+_SEEN_FILE = struct.Struct("<QqIIIIii")
 _RUN = np.dtype([("word", "<u8"), ("count", "<u8")])
 _LETTERS = 20  # range of a name's first letter, from f on: guest_operations.c
 _RESULTS_ROOM = 384 << 20  # bytes of one boot
 _STUCK_S = 120.0  # seconds without a new state
+_START_S = 600.0  # seconds to the first state, for a guest on a busy host
 _NO_ROOM = "write what was found"  # guest_crash.c's message for a full mailbox
 _MOST_RUNS = 1 << 16  # runs per file: guest_crash.c
 _LOOK_WORDS = 60  # paths per command
@@ -238,16 +239,27 @@ class StateWriter:
 
 
 class SeenFile(NamedTuple):
-    """A path in a state: a negative `length` is minus an error number; `runs` are pairs (8-byte word, count)."""
+    """A path in a state: a negative `length` is minus an error number; `runs` are pairs (8-byte word, count).
+
+    `listed`: whether its directory lists the name.  `error`: error number of lstat, or of the listing of a directory.  `use`: error
+    number of its removal, or of making a file in a directory.
+    """
 
     inode: int
     length: int
     directory: bool
     runs: tuple[tuple[int, int], ...]
+    links: int = 1
+    listed: bool = True
+    error: int = 0
+    use: int = 0
 
 
 class Seen(NamedTuple):
-    """What the guest found in a state: `error` is an error number of mount, or a text if the guest did not survive it."""
+    """What the guest found in a state: `error` is an error number of mount, or a text if the guest did not survive it.
+
+    `files` has the paths that were asked for, and last the root.
+    """
 
     error: int | str
     files: tuple[SeenFile, ...]
@@ -315,16 +327,17 @@ def _boot(
             if now != clock[0]:
                 clock[:] = [now, time.monotonic()]
                 progress(max(0, now - numbers.start))
-            elif time.monotonic() - clock[1] > _STUCK_S:
+            elif time.monotonic() - clock[1] > (_STUCK_S if now else _START_S):
                 raise _Stuck
 
         error, done = "", len(numbers)
-        patient = dataclasses.replace(setting, timeout_s=math.inf)  # `watch` ends it
+        # `watch` ends the guest.  Without oops=panic, a mount waits forever for a recovery thread that died.
+        patient = dataclasses.replace(setting, timeout_s=math.inf, words=(*setting.words, "oops=panic"))
         try:
             machine.boot(folder, patient, system.name, job, image, words, _RESULTS_ROOM, watch)
         except (machine.Failed, _Stuck) as problem:
             done = _begun(begun) - 1 - numbers.start
-            error = str(problem) or f"the kernel did nothing for {_STUCK_S:.0f} s"
+            error = str(problem) or f"the kernel did nothing for {_STUCK_S if done >= 0 else _START_S:.0f} s"
             if done < 0 or (isinstance(problem, machine.Failed) and problem.status != 0):
                 raise machine.Failed(error) from None  # no state is to blame
             if _NO_ROOM in error and done:
@@ -345,18 +358,19 @@ def _found(ram: pathlib.Path, at: int, count: int, paths: int) -> Iterator[Seen]
         for _ in range(count):
             head = file.read(_SEEN.size)
             error, size = _SEEN.unpack(head)
-            yield Seen(error, tuple(_files(file.read(size - _SEEN.size), 0 if error else paths)))
+            yield Seen(error, tuple(_files(file.read(size - _SEEN.size), 0 if error else paths + 1)))
 
 
 def _files(raw: bytes, count: int) -> Iterator[SeenFile]:
     at = 0
     for _ in range(count):
-        inode, length, directory, runs = _SEEN_FILE.unpack_from(raw, at)
+        inode, length, directory, runs, links, listed, failed, use = _SEEN_FILE.unpack_from(raw, at)
         at += _SEEN_FILE.size
         if runs > _MOST_RUNS:
             raise UsageError(
                 f"a file has more than {_MOST_RUNS:,} pieces of one call and page, and the rest was not looked at; "
                 "take a trace of smaller files"
             )
-        yield SeenFile(inode, length, bool(directory), tuple(np.frombuffer(raw, _RUN, runs, at).tolist()))
+        words = tuple(np.frombuffer(raw, _RUN, runs, at).tolist())
+        yield SeenFile(inode, length, bool(directory), words, links, bool(listed), failed, use)
         at += runs * _RUN.itemsize

@@ -9,9 +9,10 @@ from scmsim import crash
 from scmsim.core.errors import EnvironmentProblem, UnknownName, UsageError
 from scmsim.core.records import CREATE, FSYNC, OP, RENAME, TRUNCATE, WRITE, Files
 from scmsim.crash import kernel
-from scmsim.crash.kernel import _check, _outcomes, _walk
+from scmsim.crash.kernel import _check, _outcomes, _walk, _whole
 from scmsim.crash.kernel._files import FIRST, Words
-from scmsim.fs.recovery.expected import FileState
+from scmsim.fs.recovery.expected import HALVED, FileState
+from scmsim.fs.recovery.expected import Files as States
 from scmsim.fs.recovery.image import label_of
 from scmsim.fs.recovery.model import Guarantee
 from scmsim.lab import counts, persistence, systems
@@ -21,6 +22,7 @@ from scmsim.lab.plan import FILE, OPERATION
 SIZE_AT, DATA_AT = 0, 4096  # of the made-up file system: one file, its size in the first word, its data behind
 NAMES = ["copy_data", "set_size", "make_durable"]
 PATH, INODE = "/mnt/f000000", 7
+ROOT = SeenFile(1, 4096, True, (), links=2, listed=False)
 
 
 def recording(entries, ops, tmp_path):
@@ -85,7 +87,7 @@ def made_up_kernel(setting, system, states, base, numbers, paths, progress=None)
     for image in found[numbers.start : numbers.stop]:
         size = int.from_bytes(image[:8], "little")
         words = np.frombuffer(bytes(image[DATA_AT : DATA_AT + size]), "<u8").tolist()
-        yield Seen(0, (SeenFile(INODE, size, False, tuple((value, 1) for value in words)),))
+        yield Seen(0, (SeenFile(INODE, size, False, tuple((value, 1) for value in words)), ROOT))
 
 
 def checked(monkeypatch, tmp_path, entries, ops=OPS, **bounds):
@@ -159,6 +161,63 @@ def test_a_locked_instruction_is_a_fence_by_the_rules_of_x86(monkeypatch, tmp_pa
     entries = [locked if one is FENCE else one for one in appended()]
     assert not checked(monkeypatch, tmp_path, entries).failures
     assert checked(monkeypatch, tmp_path, entries, locked=False).failures
+
+
+FILE_A, DIRECTORY = SeenFile(INODE, 8, False, ()), SeenFile(9, 4096, True, (), links=2)
+GONE = SeenFile(0, 0, False, (), links=0, listed=False, error=2)
+
+
+@pytest.mark.parametrize(
+    ("seen", "number", "said"),
+    [
+        ([FILE_A, GONE], None, ""),
+        ([FILE_A._replace(links=2)] * 2, None, ""),
+        ([FILE_A._replace(links=2), GONE], 0, "has a link count of 2, but 1 names"),
+        ([FILE_A, GONE._replace(listed=True, error=116)], 1, "is listed in its directory but cannot be reached: stale"),
+        ([FILE_A._replace(listed=False), GONE], 0, "can be opened, but its directory does not list it"),
+        ([DIRECTORY._replace(error=5), FILE_A], 0, "cannot be listed: input/output error"),
+        ([DIRECTORY._replace(use=39), FILE_A._replace(use=1)], 1, "cannot be removed: operation not permitted"),
+        ([DIRECTORY._replace(use=28), FILE_A], 0, "does not let a file be made and removed in it"),
+    ],
+)
+def test_a_file_system_that_is_not_whole_is_found(seen, number, said):
+    problem = _whole.broken([*seen, ROOT])
+    if number is None:
+        assert problem is None
+    else:
+        assert problem[0] == number and problem[1].text.startswith(said)
+
+
+def test_a_root_in_which_no_file_can_be_made_is_found():
+    [number, wrong] = _whole.broken([FILE_A, ROOT._replace(use=12)])
+    assert number == 1 and wrong.kind == _whole.UNUSABLE
+
+
+def test_a_wrong_link_count_is_a_finding(monkeypatch, tmp_path):
+    def two_links(*given):
+        for seen in made_up_kernel(*given):
+            yield seen._replace(files=(seen.files[0]._replace(links=2), ROOT))
+
+    monkeypatch.setattr(persistence, "look", two_links)
+    system, setting = SimpleNamespace(name="made-up"), SimpleNamespace(version=lambda: "6.1")
+    found = recording(appended(), OPS, tmp_path)
+    work = _check.Check(setting, system, found, kernel.PROMISES["fsync"], ["/f"], _check.Plan(), tmp_path, None)
+    [failure, _] = work.run().failures
+    assert (failure.file, failure.kind) == ("/f", _whole.COUNT)
+
+
+def test_a_rename_that_only_removed_the_old_target_is_half_done():
+    """/f is renamed over /g: a crash left neither the old /g nor the new one."""
+    work = _check.Check.__new__(_check.Check)
+    work.guarantee, work.paths = kernel.PROMISES["atomic"], ["/f", "/g"]
+    before, after = States(), States()
+    before.now = {0: FileState(frozenset({FIRST})), 1: FileState(frozenset({FIRST}))}
+    after.now = {0: FileState(frozenset({FIRST + 1})), 1: FileState()}
+    walk = SimpleNamespace(before=before, files=after)
+    assert work._parted(walk, {0: (-1,), 1: (-1,)}) is None and work._parted(walk, {0: (0,), 1: ()}) is None
+    assert work._parted(walk, {0: (-1,), 1: ()})[1].kind == HALVED
+    work.guarantee = kernel.PROMISES["call"]
+    assert work._parted(walk, {0: (-1,), 1: ()}) is None
 
 
 def test_states_are_thinned_by_the_seed(monkeypatch, tmp_path):
@@ -257,6 +316,23 @@ def test_what_a_crash_left_is_mounted_without_a_format(fs, tmp_path, monkeypatch
     with pytest.raises(EnvironmentProblem):
         list(persistence.look(setting, system, tmp_path, tmp_path, range(1), []))
     assert mounts == [{"nova-cow": "data_cow", "winefs": "strict"}.get(fs, "")]
+
+
+def test_a_recovery_thread_that_dies_ends_the_guest(tmp_path, monkeypatch):
+    """Without oops=panic, the mount waits for the thread, and the state takes two minutes."""
+    given = []
+
+    def boot(folder, setting, *_):
+        given.append(setting.words)
+        raise EnvironmentProblem("no guest here")
+
+    monkeypatch.setattr(persistence.machine, "prepared", lambda *_, **__: ([], b""))
+    monkeypatch.setattr(persistence.machine, "boot", boot)
+    monkeypatch.setattr(persistence.cache, "persistence_plugin", lambda _: tmp_path)
+    setting = persistence.machine.Setting(SimpleNamespace(api=1), None, words=("quiet",))
+    with pytest.raises(EnvironmentProblem):
+        list(persistence.look(setting, systems.load()["nova-cow"], tmp_path, tmp_path, range(1), []))
+    assert given == [("quiet", "oops=panic")]
 
 
 def test_options_that_format_at_each_mount_are_refused():

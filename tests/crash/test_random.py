@@ -41,6 +41,25 @@ def test_flaws_of_the_sources(fs, rows, blame):
     assert [blame in failure.blame for failure in report.failures] == ([True] if blame else [])
 
 
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_the_size_of_an_overwrite_in_place_after_a_truncate(pieces):
+    """NOVA takes the size from the last of the write entries, although the write changed an earlier one."""
+    rows = [("create", 1)] + [("write", 1, 12_288 // pieces * k, 12_288 // pieces) for k in range(pieces)]
+    rows += [("truncate", 1, 5000), ("write", 1, 5000, 3000)]
+    source = drive.source(drive.files(0, -1, dirs=[0]), drive.ops(*rows))
+    report = crash.check(source, "nova-inplace", params={"capacity": "256MiB"})
+    assert [failure.wrong for failure in report.failures] == ["has 5000 bytes, expected 8000"] * (pieces > 1)
+    assert not crash.check(source, "nova-cow", params={"capacity": "256MiB"}).failures
+
+
+def test_a_fallocate_over_blocks_after_a_truncate():
+    """fallocate stores the new size in an entry that it finds, but the truncate has the newer transaction."""
+    rows = [("create", 1), ("write", 1, 0, 12_288), ("truncate", 1, 5000), ("fallocate", 1, 0, 8192)]
+    source = drive.source(drive.files(0, -1, dirs=[0]), drive.ops(*rows))
+    [failure] = crash.check(source, "nova-cow", params={"capacity": "256MiB"}).failures
+    assert failure.wrong == "has 5000 bytes, expected 8192" and failure.lost == []
+
+
 def test_a_truncated_page_of_the_cache_is_written_back():
     """What a truncate cuts off reads as zeroes after an fsync, if a later write makes the file grow past it."""
     rows = [("truncate", 2, 3304), ("write", 2, 10_008, 12_288), ("fsync", 2)]

@@ -55,11 +55,11 @@ def test_states_are_written_as_the_plugin_reads_them():
 
 
 def test_a_file_that_was_not_read_to_its_end_is_refused():
-    seen = struct.pack("<QqII", 12, 1 << 30, 0, 65537) + bytes(16 * 65537)
+    seen = struct.pack("<QqIIIIii", 12, 1 << 30, 0, 65537, 1, 1, 0, 0) + bytes(16 * 65537)
     with pytest.raises(UsageError, match="more than 65,536 pieces"):
         list(persistence._files(seen, 1))
-    (whole,) = persistence._files(struct.pack("<QqII", 12, 16, 0, 1) + struct.pack("<QQ", 5, 2), 1)
-    assert whole == persistence.SeenFile(12, 16, False, ((5, 2),))
+    (whole,) = persistence._files(struct.pack("<QqIIIIii", 12, 16, 0, 1, 2, 1, 0, 39) + struct.pack("<QQ", 5, 2), 1)
+    assert whole == persistence.SeenFile(12, 16, False, ((5, 2),), links=2, use=39)
     assert "#define MOST_RUNS 65536\n" in (cache.HERE / "guest_crash.c").read_text()
 
 

@@ -14,11 +14,13 @@ import numpy as np
 from scmsim.core.records import Source
 from scmsim.crash._cache import choices
 from scmsim.crash._check import MOST_STATES, call_text
+from scmsim.crash.kernel import PROMISES
 from scmsim.crash.kernel._files import FIRST, Names, as_found, words_of
-from scmsim.crash.kernel._outcomes import Outcome, Outcomes, against_model, outcome_of, text
+from scmsim.crash.kernel._outcomes import Outcome, Outcomes, against_model, names_of, outcome_of, text
 from scmsim.crash.kernel._report import Failure, Report
 from scmsim.crash.kernel._walk import Point, Walk, left, lost
-from scmsim.fs.recovery.expected import Wrong
+from scmsim.crash.kernel._whole import broken
+from scmsim.fs.recovery.expected import HALVED, Wrong
 from scmsim.fs.recovery.model import Guarantee
 from scmsim.lab import persistence
 from scmsim.lab.machine import Setting
@@ -203,17 +205,38 @@ class Check:
     def _problem(self, walk: Walk, operation: int, seen: Seen) -> tuple[str, Wrong] | None:
         """Return (file, its violation of the guarantee) for a state, or None if the guarantee holds."""
         if isinstance(seen.error, str):
-            return self.system.name, Wrong(DIED, f"died at the mount: {seen.error}")
+            return self.system.name, Wrong(DIED, f"died at the mount or in use: {seen.error}")
         if seen.error:
             return self.system.name, Wrong(MOUNT, f"does not mount: {os.strerror(seen.error).lower()}")
-        problem = None
+        problem, found = None, {}
         for file in walk.files.now:
             if file in walk.not_followed or file not in self.names.by_file:
                 continue
             wrong, outcome = self._verdict(walk, file, self.names.seen(file, seen.files))
             self.outcomes.setdefault((operation, file), set()).add(outcome)
+            found[file] = outcome.names
             problem = problem or (wrong and (self.paths[file], wrong))
-        return problem
+        return problem or self._parted(walk, found) or self._broken(seen)
+
+    def _parted(self, walk: Walk, found: dict[int, tuple[int, ...]]) -> tuple[str, Wrong] | None:
+        """Return a violation if a rename shows one file's names as before the call and the other's as after."""
+        if not self.guarantee.at_return or self.guarantee == PROMISES["call"]:
+            return None
+        changed = [file for file in found if walk.before.of(file).names != walk.files.of(file).names]
+        old = [file for file in changed if found[file] == names_of(walk.before.of(file).names, FIRST)]
+        if 0 < len(old) < len(changed):
+            new = next(file for file in changed if file not in old)
+            text = f"has the names from before the call, {self.paths[new]!r} those from after it"
+            return self.paths[old[0]], Wrong(HALVED, text)
+        return None
+
+    def _broken(self, seen: Seen) -> tuple[str, Wrong] | None:
+        """Return a path that is not whole, and its error."""
+        problem = broken(seen.files)
+        if not problem:
+            return None
+        number, wrong = problem
+        return self.names.file_at(number, seen.files[number].inode, self.paths), wrong
 
     def _verdict(self, walk: Walk, file: int, seen: tuple[tuple[str, SeenFile], ...]) -> tuple[Wrong | None, Outcome]:
         key = (file, walk.now if self.names.shared(file) else walk.stamp.get(file, 0), seen)

@@ -60,6 +60,15 @@ class Names:
                 names.add(max([version for version in versions if version in wanted] or versions))
         return frozenset(names)
 
+    def file_at(self, number: int, inode: int, paths: list[str]) -> str:
+        """Return the trace's path for one of `self.paths`, or for the root, which follows them."""
+        if number == len(self.paths):
+            return "/"
+        files = self._owners.get((self.paths[number], inode)) or [
+            file for (path, _), owners in self._owners.items() if path == self.paths[number] for file in owners
+        ]
+        return paths[files[-1]]
+
     def shared(self, file: int) -> bool:
         """Return whether another file had one of the file's names, with the same inode."""
         return any(len(self._owners[path, inode]) > 1 for _, path, inode in self.by_file[file])

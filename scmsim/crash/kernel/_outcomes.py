@@ -5,6 +5,7 @@ is before the trace.  Names, and each page, are compared together with the size,
 together is random.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,7 +68,7 @@ def outcome_of(found: Found, image: Image, skipped: int) -> Outcome:
     """Return the outcome of a recovered file; `skipped` is the number of versions before the trace's first operation."""
     if not found.names:
         return Outcome((), 0, ())
-    names = tuple(sorted(max(-1, version - 1 - skipped) for version in found.names))
+    names = names_of(found.names, skipped)
     pages: list[tuple[int, ...]] = []
     for page in range(-(-found.size // PAGE)):
         if page in found.unknown:
@@ -77,6 +78,11 @@ def outcome_of(found: Found, image: Image, skipped: int) -> Outcome:
         label = ZERO if device is None else image.page(device)
         pages.append(_operations(label, min(WORDS, -(-(found.size - page * PAGE) // WORD)), skipped))
     return Outcome(names, found.size, tuple(pages))
+
+
+def names_of(versions: Iterable[int], skipped: int) -> tuple[int, ...]:
+    """Return the operations that gave names."""
+    return tuple(sorted(max(-1, version - 1 - skipped) for version in versions))
 
 
 def _operations(label: Label, words: int, skipped: int) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from scmsim.core.records import FSYNC, MSYNC, OPS, RENAME, SETUP, SYNC, SYNCHRON
 from scmsim.crash._cache import Cache, Extent
 from scmsim.crash._history import History
 from scmsim.crash.kernel._files import FIRST, Words
-from scmsim.fs.recovery.expected import FileState
+from scmsim.fs.recovery.expected import Files, FileState
 from scmsim.fs.recovery.image import PAGE, Image, Label, label_of
 from scmsim.fs.recovery.image import Write as ModelWrite
 from scmsim.fs.recovery.model import Guarantee
@@ -83,6 +83,7 @@ class Walk(History):
         self.words = Words(len(recording.results) + FIRST)
         self.stamp: dict[int, int] = {}  # file -> a number that changes with its allowed states
         self.not_followed: set[int] = set()  # files
+        self.before = Files()  # the files before the operation `now`
         self._stores = 0
         self._moved = False  # whether a store was executed since the last point
         for file, row in enumerate(recording.files):
@@ -122,7 +123,7 @@ class Walk(History):
     def _begin(self) -> None:
         self.now += 1
         op, succeeded = self.operations[self.now], self.recording.results[self.now] >= 0
-        before = dict(self.files.now)
+        self.before.now = before = dict(self.files.now)
         self.files.changed = {}
         if not succeeded:
             if op.op == WRITE:

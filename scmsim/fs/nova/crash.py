@@ -14,6 +14,7 @@ from scmsim.core import records
 from scmsim.core.records import NTSTORE, STORE
 from scmsim.fs.engine import file_row
 from scmsim.fs.nova.flaws import KNOWN
+from scmsim.fs.nova.log_state import Running, Sized
 from scmsim.fs.nova.state import FILE_WORDS, LOG_BLOCK
 from scmsim.fs.recovery.expected import Found
 from scmsim.fs.recovery.image import PAGE, Bulk, Copy, Image, Mark, cleared, in_words, label_of
@@ -52,8 +53,7 @@ class RecoveryModel(Base):
         self.names: dict[int, dict[int, tuple[int, int]]] = {}  # file -> name -> directory, number of the entry
         self.undo: dict[int, list[tuple[Any, Any]]] = {}  # journal transaction -> (8-byte field, old value)
         self.collected: dict[int, int] = {}  # thorough garbage collection -> bytes that it wrote
-        self.done: dict[int, tuple[int, int, int, int]] = {}  # file -> life, entries in `base`, their size and its age
-        self.sized: dict[int, list[Any]] = {}  # file -> entries whose size changed in place and may be lost
+        self.done: dict[int, tuple[int, int, Sized]] = {}  # file -> life, entries in `base`, and what gives their size
         blocks = file_row.of(self.state, FILE_WORDS)[:, LOG_BLOCK].tolist()
         self.begun = {file for file, block in enumerate(blocks) if block}  # directories that have a log at first
         self.running = {file: Running([blocks[file] * PAGE]) for file in self.begun}
@@ -74,10 +74,9 @@ class RecoveryModel(Base):
             self.base[file] = {}
         found = super().settle(image, file)
         self.done[file] = done
-        self.sized[file] = [key for key in self.sized.get(file, []) if image.word(key) != self.now[key]]
         return found
 
-    def _walk(self, image: Image, file: int) -> tuple[Found, tuple[int, int, int, int]]:
+    def _walk(self, image: Image, file: int) -> tuple[Found, tuple[int, int, Sized]]:
         names = self._names(image, file)
         if names and not image.word(("valid", file), False):
             raise Unrecoverable("has a name but no valid inode")
@@ -85,10 +84,10 @@ class RecoveryModel(Base):
         if gc and image.marked(("gc", gc)) < self.collected[gc]:
             raise Unrecoverable("its log begins with a page whose entries have not arrived")
         life, tail = image.word(("tail", file), (0, 0))
-        known, count, size, age = self.done.get(file, (life, 0, 0, 0))
+        known, count, sized = self.done.get(file, (life, 0, Sized()))
         base = self.base.get(file, {})
         if known != life:
-            count, size, age, base = 0, 0, 0, {}
+            count, sized, base = 0, Sized(), {}
         if tail and not image.word(("head", file, life), life == 0 and file in self.begun):
             raise Unrecoverable("its log has a tail, but nothing leads to its first page")
         for at, key in self.links.get((file, life), []):
@@ -99,13 +98,11 @@ class RecoveryModel(Base):
             key, what = self._whole(image, file, life, number)
             if what[0] == "map":
                 pages.update({what[1] + i: what[3] + i for i in range(what[2])})
-                age, size = max((age, size), image.word(("size", key), (0, 0)))
+                sized = Sized(key)
             elif what[0] == "cut":
-                age, size = what[2], what[1]
-                pages.update({page: None for page in {*pages, *base} if page * PAGE >= size})
-        for key in self.sized.get(file, []):
-            age, size = max((age, size), image.word(key, (0, 0)))
-        return Found(names, size, pages, base), (life, tail, size, age)
+                sized = sized._replace(cut=(what[2], what[1]))
+                pages.update({page: None for page in {*pages, *base} if page * PAGE >= what[1]})
+        return Found(names, sized.size(image), pages, base), (life, tail, sized)
 
     def _names(self, image: Image, file: int) -> frozenset[int]:
         names = []
@@ -135,16 +132,6 @@ class RecoveryModel(Base):
         return rolled
 
 
-class Running:
-    """A file's state in the running system, before a crash."""
-
-    def __init__(self, chain: Sequence[int] = ()) -> None:
-        self.size = 0
-        self.chain = list(chain)  # addresses of its log pages in order
-        self.mapped: dict[int, int] = {}  # page -> device page
-        self.entry_of: dict[int, Any] = {}  # page -> write entry
-
-
 class Call:
     """Interpreter of one call: maps its events, in order, to the writes that they represent."""
 
@@ -165,6 +152,7 @@ class Call:
         self.pending: list[int] = []  # pages of the file that the next write entry maps
         self.page = self.copied_to = 0  # of the last copy: its first page, its end in the file
         self.resized: list[Any] = []  # write entries with a new size
+        self.found: dict[int, int] = {}  # address of a write entry that fallocate found -> one of its pages
         self.victims = [file for file in (self.replaced, self.file) if file >= 0]  # files that lose a name, in order
 
     def stores(self) -> Stores:
@@ -291,12 +279,22 @@ class Call:
     def _update(self, i: int, event: Event) -> list:
         self.pending = []
         if self.op.op == records.FALLOCATE:  # the entries of the pages that had blocks, in order
-            old = [page for page in self.me.mapped if (page + 1) * PAGE > self.op.offset and page not in self.pages]
-            self.page = min(page for page in old if self.me.entry_of[page] not in self.resized)
-            self.resized.append(self.me.entry_of[self.page])
+            self.page = self._found(event.addr)
         key = ("size", self.me.entry_of[self.page])
-        self.a.sized.setdefault(self.file, []).append(key)
-        return self.a.put(event.addr + 8 * SIZE_WORD, key, self._size())
+        version, size = self._size()
+        if self.op.op == records.FALLOCATE:  # nova_fallocate leaves the entry's transaction, and a larger size
+            version, old = self.a.now.get(key, (version, 0))
+            size = max(size, old)
+        return self.a.put(event.addr + 8 * SIZE_WORD, key, (version, size))
+
+    def _found(self, addr: int) -> int:
+        """Return a page of the write entry at this address, which fallocate found; it may find one several times."""
+        old = [page for page in self.me.mapped if (page + 1) * PAGE > self.op.offset and page not in self.pages]
+        left = [page for page in old if self.me.entry_of[page] not in self.resized]
+        if addr not in self.found:
+            self.found[addr] = min(left)
+            self.resized.append(self.me.entry_of[min(left)])
+        return self.found[addr]
 
     def _extend(self, i: int, event: Event) -> list:
         if event.negated_page_bytes < 0:

@@ -1,6 +1,7 @@
 """List the known deviations of NOVA from what its calls promise after a crash."""
 
 from scmsim.core import records
+from scmsim.fs.recovery.expected import SIZE
 from scmsim.fs.recovery.model import Known, has_ragged_ends
 
 KNOWN = (
@@ -10,5 +11,15 @@ KNOWN = (
         has_ragged_ends,
     ),
     Known(records.RENAME, "", "its old name goes in place, before its new one is committed (LeBlanc et al., arXiv:2204.06066)"),
+    Known(
+        records.WRITE, "",
+        "its recovery takes the size of the last write entry, also if an overwrite changed an earlier one later (rebuild.c)",
+        kind=SIZE,
+    ),
     Known(records.FALLOCATE, "entry update", "over blocks that exist it returns without a fence after the new size (file.c)"),
+    Known(
+        records.FALLOCATE, "",
+        "over blocks that exist it keeps the entry's transaction, so that an older truncate counts after a crash (file.c)",
+        kind=SIZE,
+    ),
 )  # fmt: skip
