@@ -85,12 +85,8 @@ class Interrupted(ScmsimError):
 def run(setting: Setting, system: System, plan: Plan) -> Measured:
     """Run a plan on a fresh file system.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If the emulator cannot run, or the guest fails; the message quotes the console.
-    Interrupted
-        If `setting.stop` was set.
+    Raises EnvironmentProblem if the emulator cannot run, or the guest fails; the message quotes the console.
+    Raises Interrupted if `setting.stop` was set.
     """
     setup, image = prepared(setting.kernel, system)
     job = plan.packed(setup)

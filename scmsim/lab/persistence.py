@@ -73,29 +73,15 @@ class Name(NamedTuple):
 
 @dataclass
 class Recording:
-    """A recording of one guest's operations and of its stores to the device.
+    """A recording of one guest's operations and of its stores to the device."""
 
-    Attributes
-    ----------
-    entries : iterable of Entry
-        May be iterated several times.
-    operations : array of OP
-        What the guest ran, in order.
-    results : list of int
-        Return value of each operation's system call.
-    first, names : list of (Name, inode)
-        The initial name of each file, and the name that each operation gave; inode 0 if there is no such file.
-    base : pathlib.Path
-        Content of the device when the recording began.
-    """
-
-    entries: Iterable[Entry]
-    operations: np.ndarray
+    entries: Iterable[Entry]  # may be iterated several times
+    operations: np.ndarray  # array of OP: what the guest ran, in order
     files: np.ndarray
-    results: list[int]
-    first: list[tuple[Name, int]]
-    names: list[tuple[Name, int]]
-    base: pathlib.Path
+    results: list[int]  # return value of each operation's system call
+    first: list[tuple[Name, int]]  # the initial name and the inode of each file; inode 0 if there is no such file
+    names: list[tuple[Name, int]]  # the same for the name that each operation gave
+    base: pathlib.Path  # content of the device when the recording began
     seconds: float
     functions: counts.Symbols
     nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, calls.NODE))
@@ -156,10 +142,8 @@ def _as_of_a_trace(operations: np.ndarray) -> np.ndarray:
 def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -> Recording:
     """Run a plan on a fresh file system; return the recording of its stores, whose files stay in the caller's folder.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If the guest fails, stores more than MOST_BYTES, or runs a write-back that the plugin could not follow.
+    Raises EnvironmentProblem if the guest fails, stores more than MOST_BYTES, or runs a write-back that the plugin could not
+    follow.
     """
     setup, image = machine.prepared(setting.kernel, system)
     job = plan.packed([["label"], *setup])

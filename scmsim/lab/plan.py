@@ -79,22 +79,14 @@ _WARM_UP = 1 << 20  # bytes written and read in units of 4 KiB before anything i
 
 @dataclass
 class Region:
-    """A region of the counts: its label, and the number of its calls, operations and bytes.
+    """A region of the counts: its label, and the number of its calls, operations and bytes."""
 
-    Attributes
-    ----------
-    cell : dict
-        The result's `cell`; empty if the region is not a cell.
-    label : str
-        Kind of operation, for the result's `groups`.
-    """
-
-    label: str
+    label: str  # kind of operation, for the result's `groups`
     calls: int = 0
     operations: int = 0
     written: int = 0
     read: int = 0
-    cell: dict[str, Any] = field(default_factory=dict)
+    cell: dict[str, Any] = field(default_factory=dict)  # the result's `cell`; empty if the region is not a cell
 
 
 @dataclass

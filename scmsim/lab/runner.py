@@ -102,12 +102,8 @@ def run(
 
     Returns (result, number of guests run now, number of guests run before).
 
-    Raises
-    ------
-    EnvironmentProblem
-        If the emulator or a guest fails; finished guests are kept.
-    machine.Interrupted
-        After SIGINT, SIGTERM or SIGHUP, with everything cleaned up.
+    Raises EnvironmentProblem if the emulator or a guest fails; finished guests are kept.
+    Raises machine.Interrupted after SIGINT, SIGTERM or SIGHUP, with everything cleaned up.
     """
     plan = job.plan()
     _check_cpus(plan, setting)

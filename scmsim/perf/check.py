@@ -32,25 +32,16 @@ class Finding(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Findings, mounts and PMEM regions, and the measurements that they allow.
-
-    Attributes
-    ----------
-    possible : dict of str to str
-        "yes", or "no: ..." with the reason, for `hardware_counters`, `kernel_side`, `software_counters`, `tracepoints`,
-        `profile`, `drop_caches`, `dax` and `nova`.
-    backend : str or None
-        The back end that measures most here: "perf", "software", or None.
-    tables : dict of str to str
-        Name of the event table of each PMU.
-    """
+    """Findings, mounts and PMEM regions, and the measurements that they allow."""
 
     findings: list[Finding]
     mounts: list[Mount]
     regions: list[Region]
-    tables: dict[str, str]
+    tables: dict[str, str]  # name of the event table of each PMU
+    # "yes", or "no: ..." with the reason, for `hardware_counters`, `kernel_side`, `software_counters`, `tracepoints`,
+    # `profile`, `drop_caches`, `dax` and `nova`
     possible: dict[str, str]
-    backend: str | None
+    backend: str | None  # the back end that measures most here: "perf", "software", or None
 
     @property
     def obstacles(self) -> list[Finding]:

@@ -57,29 +57,16 @@ class Row(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """The events of one micro-architecture.
-
-    Attributes
-    ----------
-    pmu : str
-        The PMU's directory in /sys/bus/event_source/devices.
-    counters : int
-        Number of programmable counters per hardware thread while SMT is on.
-    rows : dict of str to Row
-        The row of each counter field; fields that form a ratio are adjacent.
-    absent : dict of str to str
-        The reason for each field that this CPU cannot supply.
-    generic : dict of str to str
-        The field that each of perf's generic TLB events counts on this CPU; CPUs differ in what such an event counts.
-    """
+    """The events of one micro-architecture."""
 
     name: str
     summary: str
     source: str
-    pmu: str
-    counters: int
-    rows: dict[str, Row]
-    absent: dict[str, str]
+    pmu: str  # the PMU's directory in /sys/bus/event_source/devices
+    counters: int  # number of programmable counters per hardware thread while SMT is on
+    rows: dict[str, Row]  # the row of each counter field; fields that form a ratio are adjacent
+    absent: dict[str, str]  # the reason for each field that this CPU cannot supply
+    # the field that each of perf's generic TLB events counts on this CPU; CPUs differ in what such an event counts
     generic: dict[str, str]
 
     def on(self, pmu: str) -> "Table":

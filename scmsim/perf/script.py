@@ -24,29 +24,15 @@ _Key = tuple[str, str, str, bool]  # event, symbol, dso, kernel
 
 
 class Symbol(NamedTuple):
-    """One row of a profile.
+    """One row of a profile."""
 
-    Attributes
-    ----------
-    event, symbol, dso : str
-        As perf printed them, without the offset: "page-faults", "ext4_iomap_begin", "[kernel.kallsyms]".
-    kernel : bool
-        Whether the address is in the kernel's half.
-    samples : int
-        Samples taken in the symbol itself.
-    own : int
-        Events of these samples: the sum of their periods if perf printed them, else the number of samples.
-    total : int
-        Events of the samples with the symbol anywhere in their call graph (once per sample).
-    """
-
-    event: str
-    symbol: str
-    dso: str
-    kernel: bool
-    samples: int
-    own: int
-    total: int
+    event: str  # this field and the next two are as perf printed them: "page-faults"
+    symbol: str  # without the offset: "ext4_iomap_begin"
+    dso: str  # "[kernel.kallsyms]"
+    kernel: bool  # whether the address is in the kernel's half
+    samples: int  # samples taken in the symbol itself
+    own: int  # events of these samples: the sum of their periods if perf printed them, else the number of samples
+    total: int  # events of the samples with the symbol anywhere in their call graph (once per sample)
 
 
 @dataclass

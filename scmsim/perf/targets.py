@@ -58,12 +58,8 @@ class Place:
 def opened(targets: Sequence[Target], needed: int, allow_other_files: bool = False) -> Iterator[dict[str, Place]]:
     """Check and mark all targets; at the end remove the marker, the data file and directories that were made here.
 
-    Raises
-    ------
-    UsageError
-        If a target is not a dedicated directory: missing, a block device, holding other files.
-    EnvironmentProblem
-        If a target is read-only or has less than `needed` bytes free.
+    Raises UsageError if a target is not a dedicated directory: missing, a block device, holding other files; EnvironmentProblem
+    if a target is read-only or has less than `needed` bytes free.
     """
     for target in targets:
         check(target, needed, allow_other_files)

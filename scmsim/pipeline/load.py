@@ -44,10 +44,7 @@ def parse_shared(text: str) -> list[str]:
 def parse(text: str) -> list[int]:
     """Parse numbers of threads: "8", "1..16" or "1,2,4".
 
-    Raises
-    ------
-    UsageError
-        For another form, or a number that is not 1 to `MOST`.
+    Raises UsageError for another form, or a number that is not 1 to `MOST`.
     """
     found: list[int] = []
     for part in text.split(","):

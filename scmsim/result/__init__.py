@@ -201,10 +201,7 @@ def is_result(path: pathlib.Path) -> bool:
 def read_all(path: str | pathlib.Path) -> Result:
     """Return the result in a file, or in a folder: its result.json, else all its results as one, with the first manifest.
 
-    Raises
-    ------
-    UsageError
-        For a folder without a result, or anything that `read` refuses.
+    Raises UsageError for a folder without a result, or anything that `read` refuses.
     """
     expect("path", path, (str, os.PathLike), "the name of a file or a folder")
     folder = pathlib.Path(path)

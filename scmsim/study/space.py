@@ -33,28 +33,17 @@ LARGEST = 1 << 44  # bytes of the largest device; its bitmap takes 512 MiB
 
 @dataclass
 class Space:
-    """A space report at the end of a trace.
+    """A space report at the end of a trace."""
 
-    Attributes
-    ----------
-    name : str
-        Policy or file system.
-    total : dict
-        Bytes and counts by name; docs/guide/space.md explains each.
-    free_runs : dict
-        Number of free runs by the largest power of two, in bytes, that is at most their length.
-    files : dict
-        Columns with one row per existing file: `file` (object id), `file_bytes`, `allocated_bytes`, `waste_bytes` and, for a
-        policy, `pages`; for a model that keeps places, `extents`; if the trace touches mapped files, `mappable_2m_bytes`.
-        Empty if a model does not report files.  Files of an ageing run are left out.
-    extents : array, optional
-        Extents of a model's files and of its free space (`scmsim.fs.engine.extents.EXTENT`); None without places.
-    """
-
-    name: str
-    total: dict[str, int]
+    name: str  # policy or file system
+    total: dict[str, int]  # bytes and counts by name; docs/guide/space.md explains each
+    # number of free runs by the largest power of two, in bytes, that is at most their length
     free_runs: dict[int, int] = field(default_factory=dict)
+    # columns with one row per existing file: `file` (object id), `file_bytes`, `allocated_bytes`, `waste_bytes` and,
+    # for a policy, `pages`; for a model that keeps places, `extents`; if the trace touches mapped files,
+    # `mappable_2m_bytes`. Empty if a model does not report files.  Files of an ageing run are left out
     files: dict[str, np.ndarray] = field(default_factory=dict)
+    # extents of a model's files and of its free space (`scmsim.fs.engine.extents.EXTENT`); None without places
     extents: np.ndarray | None = field(default=None, repr=False)
 
     @property
