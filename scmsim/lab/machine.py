@@ -109,14 +109,8 @@ def boot(
 ) -> float:
     """Run a guest to its end, with its memory in the file `ram` of a folder; return the seconds that it took.
 
-    Parameters
-    ----------
-    plugin : sequence of str
-        The plugin's path and its arguments.
-    room : int
-        Bytes of the mailbox after the job.
-    watch : callable
-        Called ten times a second; an exception from it ends the guest.
+    `plugin` is the plugin's path and its arguments, `room` the bytes of the mailbox after the job.  `watch` is called ten times a
+    second; an exception from it ends the guest.
     """
     mailbox = -(-(len(job) + room) // _ALIGNED) * _ALIGNED
     if mailbox > qemu.MAILBOX_MOST:

@@ -10,13 +10,7 @@ MEASURED, ASSUMED = "measured curve", "idle latency, no curve"
 
 
 def rows(media: Mapping[str, Mapping[str, Any]]) -> Rows:
-    """Return the points of each medium: those of its curves, or its idle latency of loads at 0 and at its bandwidth.
-
-    Parameters
-    ----------
-    media : mapping
-        Tables of media by name (`scmsim.medium.read`).
-    """
+    """Return the points of media, tables by name: those of their curves, or the idle latency of loads at 0 and at the bandwidth."""
     found: Rows = []
     for name, medium in media.items():
         if curves := medium.get("curves"):

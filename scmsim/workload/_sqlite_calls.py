@@ -67,12 +67,8 @@ class RollbackCalls:
     def transactions(self, first: int, count: int, reads: np.ndarray, changes: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the calls of `count` transactions from number `first` on.
 
-        Parameters
-        ----------
-        reads : array of (transaction, position, page)
-            Pages read, before the change of that position.
-        changes : array of (transaction, position, page)
-            Pages changed, except page 1, which each commit changes; position -1 marks a new page without old content.
+        `reads` has rows (transaction, position, page): pages read before the change of that position.  `changes` has such rows of
+        pages changed, except page 1, which each commit changes; position -1 marks a new page without old content.
         """
         which = np.arange(count)
         writers = np.unique(changes[:, 0])

@@ -127,18 +127,9 @@ def alternating(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def transfers(op: int, file: Any, sizes: np.ndarray, unit: int, **other: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return reads or writes of whole files in units: (index of the file of every row, rows).
+    """Return READs or WRITEs of whole files in units of bytes: (index of the file of every row, rows).
 
-    Parameters
-    ----------
-    op : int
-        READ or WRITE.
-    file : array of int
-        Object ids, one per size.
-    sizes : array of int64
-        Bytes of each file; an empty file has no row.
-    unit : int
-        Bytes of one call; the last one is shorter.
+    `file` and `sizes` (bytes) have an entry per file.  The last call of a file is shorter; an empty file has no row.
     """
     sizes = np.asarray(sizes, np.int64)
     calls = -(-sizes // unit)

@@ -76,13 +76,7 @@ def by_the_guests_clock(source: Source, counters: Mapping[str, int], known: Mapp
     """Return the guest's tick of file times, scaled to the time of a trace that the guest ran without pauses.
 
     The tick matters because an fsync commits the inode after a write only if the write changed the file's times.
-
-    Parameters
-    ----------
-    counters : mapping
-        Counters of the guest's run; without them, the result is empty.
-    known : mapping
-        The model's PARAMS.
+    `counters` are those of the guest's run (without them, the result is empty), `known` is the model's PARAMS.
     """
     took = sum(int(counters.get(name, 0)) for name in _RETIRED)
     if not took or "timestamp_tick" not in known:
@@ -95,12 +89,7 @@ def by_the_guests_clock(source: Source, counters: Mapping[str, int], known: Mapp
 def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any]:
     """Return the counts of both sides, the counts of equal parts, the verdict, and a row for each file.
 
-    Parameters
-    ----------
-    real, model : array of EXTENT
-        As `in_order` returns them; directories are left out.
-    files : Files
-        Side table of the trace.
+    `real` and `model` are extents as `in_order` returns them; directories are left out.
     """
     is_dir = np.append(np.asarray(files.is_dir, bool), False)  # the last entry is for FREE
     sides = {name: of[~is_dir[of["file"]]] for name, of in (("real", real), ("model", model))}
