@@ -173,27 +173,22 @@ def _permission(machine: Machine) -> Iterator[Finding]:
         yield Finding("kernel.kptr_restrict", str(hidden), LIMIT, "a profile cannot name the kernel's functions", fix)
 
 
-def _watchdog(machine: Machine) -> Iterator[Finding]:
-    value = machine.number("/proc/sys/kernel/nmi_watchdog")
+def _switch(name: str, value: int | None, effect: str, remark: str, fix: str) -> Finding:
+    """Return the finding on a switch that had better be off; `value` is None if the machine has no such switch."""
     if value:
-        yield Finding(
-            "NMI watchdog",
-            "on",
-            LIMIT if machine.pmus() else INFO,
-            "it holds one counter",
-            "sysctl kernel.nmi_watchdog=0",
-        )
-    else:
-        yield Finding("NMI watchdog", "n/a" if value is None else "off", FINE)
+        return Finding(name, "on", effect, remark, fix)
+    return Finding(name, "n/a" if value is None else "off", FINE)
+
+
+def _watchdog(machine: Machine) -> Iterator[Finding]:
+    value, effect = machine.number("/proc/sys/kernel/nmi_watchdog"), LIMIT if machine.pmus() else INFO
+    yield _switch("NMI watchdog", value, effect, "it holds one counter", "sysctl kernel.nmi_watchdog=0")
 
 
 def _clock(machine: Machine) -> Iterator[Finding]:
     base = "/sys/devices/system/cpu"
-    smt = machine.number(f"{base}/smt/active")
-    if smt:
-        yield Finding("SMT", "on", NOISE, "a sibling shares the TLB and the counters", f"echo off > {base}/smt/control")
-    else:
-        yield Finding("SMT", "n/a" if smt is None else "off", FINE)
+    smt, fix = machine.number(f"{base}/smt/active"), f"echo off > {base}/smt/control"
+    yield _switch("SMT", smt, NOISE, "a sibling shares the TLB and the counters", fix)
     said = (machine.text(f"{base}/{cpu}/cpufreq/scaling_governor") for cpu in machine.names(base))
     governors = {governor for governor in said if governor}
     if governors - {"performance"}:
@@ -201,25 +196,17 @@ def _clock(machine: Machine) -> Iterator[Finding]:
         yield Finding("governor", " ".join(sorted(governors)), NOISE, "the clock changes with the load", fix)
     else:
         yield Finding("governor", "performance" if governors else "n/a", FINE)
-    turbo, fix = machine.number(f"{base}/intel_pstate/no_turbo"), f"echo 1 > {base}/intel_pstate/no_turbo"
-    if turbo is None and (boost := machine.number(f"{base}/cpufreq/boost")) is not None:
-        turbo, fix = 1 - boost, f"echo 0 > {base}/cpufreq/boost"
-    if turbo == 0:
-        yield Finding("turbo", "on", NOISE, "the clock changes with temperature; counts do not", fix)
-    else:
-        yield Finding("turbo", "n/a" if turbo is None else "off", FINE)
+    turbo, fix = machine.number(f"{base}/cpufreq/boost"), f"echo 0 > {base}/cpufreq/boost"
+    if (no_turbo := machine.number(f"{base}/intel_pstate/no_turbo")) is not None:
+        turbo, fix = int(no_turbo == 0), f"echo 1 > {base}/intel_pstate/no_turbo"
+    yield _switch("turbo", turbo, NOISE, "the clock changes with temperature; counts do not", fix)
 
 
 def _memory(machine: Machine) -> Iterator[Finding]:
     huge = machine.text("/sys/kernel/mm/transparent_hugepage/enabled")
     yield Finding("transparent huge pages", huge or "n/a", INFO, "decides the page size of the program's buffer")
-    random = machine.number("/proc/sys/kernel/randomize_va_space")
-    if random:
-        yield Finding(
-            "address randomisation", "on", NOISE, "page alignment of buffers varies by run", "setarch -R COMMAND"
-        )
-    else:
-        yield Finding("address randomisation", "n/a" if random is None else "off", FINE)
+    random, remark = machine.number("/proc/sys/kernel/randomize_va_space"), "page alignment of buffers varies by run"
+    yield _switch("address randomisation", random, NOISE, remark, "setarch -R COMMAND")
     swaps = (machine.text("/proc/swaps") or "").splitlines()[1:]
     if swaps:
         yield Finding("swap", f"{len(swaps)} in use", NOISE, "", "swapoff --all")

@@ -76,13 +76,6 @@ class Table:
         rows = {field: _bind(row, self.pmu, pmu) for field, row in self.rows.items()}
         return dataclasses.replace(self, pmu=pmu, rows=rows)
 
-    def by_event(self, fields: Iterable[str]) -> dict[str, list[str]]:
-        """Return the events to count for these fields, each with the fields that it supplies (one event may supply two)."""
-        found: dict[str, list[str]] = {}
-        for field in fields:
-            found.setdefault(self.rows[field].event, []).append(field)
-        return found
-
 
 def _bind(row: Row, old: str, new: str) -> Row:
     raw = row.raw.replace(f"{old}/", f"{new}/", 1)
@@ -232,17 +225,11 @@ def _numbers(text: str) -> set[int]:
     return found
 
 
-def detect(cpuinfo: str) -> str | None:
-    """Return the table for a CPU, from the text of /proc/cpuinfo; None if no table covers the CPU.
-
-    On a hybrid CPU this is the table of the big cores; `detect_pmus` has both.
-    """
-    pmus = detect_pmus(cpuinfo)
-    return pmus.get("cpu_core") or next(iter(pmus.values()), None)
-
-
 def detect_pmus(cpuinfo: str) -> dict[str, str]:
-    """Return each PMU's table: {"cpu": "skylake"}, or {"cpu_core": "golden-cove", "cpu_atom": "gracemont"} if hybrid."""
+    """Return each PMU's table: {"cpu": "skylake"}, or {"cpu_core": "golden-cove", "cpu_atom": "gracemont"} if hybrid.
+
+    `cpuinfo` is the text of /proc/cpuinfo; the result is empty if no table covers the CPU.
+    """
     said = dict(re.findall(r"^([\w ]+?)\s*:[ \t]*(.*?)\s*$", cpuinfo.split("\n\n", 1)[0], re.MULTILINE))
     found = {}
     for name in registry.names("events"):
@@ -282,7 +269,7 @@ def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[
     -------
     list of list of str
         The fields of each pass, `ALWAYS_COUNTED` first. Two fields that one event supplies are in one pass and share a
-        counter (see `Table.by_event`).
+        counter.
     """
     wanted = set(fields)
     for field in wanted - table.rows.keys():
