@@ -51,19 +51,10 @@ def names() -> list[str]:
 
 
 def load(text: str, given: Mapping[str, Any]) -> Job:
-    """Return a job from a file, the name of a bundled job, or a stored trace.
+    """Return a job from a .toml file, a bundled job by its name (see `names`), or a stored trace.
 
-    Parameters
-    ----------
-    text : str
-        Path of a .toml file or of a trace, or one of `names()`.
-    given : mapping
-        Fields from the command line, which override the file's; None if not given.
-
-    Raises
-    ------
-    UsageError
-        If the file cannot be read, or has mistakes (the message lists them all).
+    `given` are fields from the command line, which override the file's; None if not given.
+    Raises UsageError if the file cannot be read, or has mistakes (the message lists them all).
     """
     values = {key: value for key, value in given.items() if value is not None}
     path = pathlib.Path(text)

@@ -250,14 +250,8 @@ def look(
 
     A guest that dies after other states may have died of them, or of the emulator: a new guest begins with the state at which
     it died. A state that kills a guest that has seen no other state is to blame, and a new guest takes the next one.
-
-    Parameters
-    ----------
-    states, base : pathlib.Path
-        The file that `StateWriter` wrote, and the device's content before the first state.
-    paths : sequence of str
-        Files to look at, below the mount point.
-    progress : callable(states begun)
+    `states` is the file that `StateWriter` wrote, `base` the device's content before the first state, and `paths` are the
+    files to look at, below the mount point.
     """
     at = numbers.start
     while at < numbers.stop:

@@ -179,16 +179,8 @@ def from_trace(source: Source, cpus: int = 1, layout: bool = False, whole_paths:
 def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str] = PASSES, names: int = 0) -> Plan:
     """Return the plan of the microbenchmark: for each unit a file is appended, rewritten, read, and appended with fsync.
 
-    Parameters
-    ----------
-    units : sequence of int
-        Bytes of a call.
-    total : int
-        Bytes of a pass; `wsync` has at most 256 calls.
-    passes : sequence of str
-        The passes that are counted.
-    names : int
-        Number of files for the passes over names (`NAMESPACE`), each followed by a syncfs; 0 for no such pass.
+    `units` are bytes of a call, `total` bytes of a pass (`wsync` has at most 256 calls), `passes` the passes that are counted.
+    `names` is the number of files for the passes over names (`NAMESPACE`), each followed by a syncfs; 0 for no such pass.
     """
     rows: list[np.ndarray] = []
     regions: list[Region] = []

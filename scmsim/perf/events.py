@@ -255,21 +255,11 @@ def _is(said: Mapping[str, str], cpu: Mapping[str, Any]) -> bool:
 def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[str]]:
     """Distribute fields over few passes, each of which fits the programmable counters, so that nothing is multiplexed.
 
-    Parameters
-    ----------
-    table : Table
-        Event table; fields are measured in its order, whatever the order of `fields`.
-    fields : iterable of str
-        Counter fields to measure; raises UsageError for a field that the table lacks, with the reason.
-    per_pass : int
-        Programmable counters that one pass may use (fewer if the CPU has fewer). Fixed counters and the `ALWAYS_COUNTED` are
-        additional; an always-counted field without a fixed counter uses one beyond `per_pass` if the CPU has one to spare.
-
-    Returns
-    -------
-    list of list of str
-        The fields of each pass, `ALWAYS_COUNTED` first. Two fields that one event supplies are in one pass and share a
-        counter.
+    Each pass has the `ALWAYS_COUNTED` first; the order of fields is that of the table.  Two fields that one event supplies are in
+    one pass and share a counter.  A pass uses at most `per_pass` programmable counters (fewer if the CPU has fewer).  Fixed
+    counters and the `ALWAYS_COUNTED` are additional; an always-counted field without a fixed counter uses one beyond `per_pass` if
+    the CPU has one to spare.
+    Raises UsageError for a field that the table lacks, with the reason.
     """
     wanted = set(fields)
     for field in wanted - table.rows.keys():

@@ -116,19 +116,10 @@ class _BySite(Table):
 
 
 def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 0, graph: str = "fp") -> Sites:
-    """Run a program under `perf record` and reduce its samples.
+    """Run a program (argv, no shell) under `perf record` and reduce its samples; its output goes to standard error.
 
-    Parameters
-    ----------
-    command : sequence of str
-        Program and arguments; no shell.  Its output goes to standard error.
-    event : str
-        perf's name or raw code of the event.
-    period : int
-        Events per sample, so that shares are shares of events; 0: perf chooses.
-    graph : str
-        How perf walks the stack: fp, dwarf or lbr.
-
+    `event` is perf's name or raw code, `period` the events per sample, so that shares are shares of events (0: perf chooses), and
+    `graph` how perf walks the stack: fp, dwarf or lbr.
     Raises EnvironmentProblem if perf is missing, cannot sample the event here, or took no sample.
     """
     check_permission("all", Machine())

@@ -62,18 +62,9 @@ def of_policy(
 ) -> Space:
     """Replay a trace on a page-size policy (`scmsim list policy`) and report its space.
 
-    Parameters
-    ----------
-    params : mapping
-        Parameters of the policy, e.g. {"threshold": "1MiB"}.
-    aged : Source
-        An ageing workload, replayed first on the same device, on files of its own.
-    progress : callable(policy, rows done, rows), optional
-
-    Raises
-    ------
-    UsageError
-        For an unknown name or parameter, or a trace that cannot be read; `NoRoom` if its initial files do not fit.
+    `params` are the policy's, e.g. {"threshold": "1MiB"}.  `aged` is an ageing workload, replayed first on the same device, on
+    files of its own.
+    Raises UsageError for an unknown name or parameter, or a trace that cannot be read; `NoRoom` if its initial files do not fit.
     """
     source, _ = open_source(trace)
     device = _Device(policy, params or {}, [s.files for s in (aged, source) if s])

@@ -120,14 +120,8 @@ def run_guests(
 ) -> str:
     """Run a trace in the guests whose results are not in `given["out"]` yet; return the kernel's version.
 
-    Parameters
-    ----------
-    boots
-        Number of guests per file system; each guest is a separate boot.
-    layout
-        Whether guests report where their files and free space are at the end.
-    kept
-        Fields of the setting: what the guests must record (`window`, `touches`).
+    Each of `boots` guests per file system is a separate boot.  With `layout`, guests report where their files and free space
+    are at the end.  `kept` are fields of the setting: what the guests must record (`window`, `touches`).
     """
     from scmsim.core.units import parse_time
     from scmsim.lab import runner, systems
