@@ -147,16 +147,8 @@ def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -
     """
     setup, image = machine.prepared(setting.kernel, system)
     job = plan.packed([["label"], *setup])
-    base = folder / "base"
-    words = [
-        str(cache.persistence_plugin(setting.qemu.api)),
-        *machine.device_words(),
-        f"ram={folder / 'ram'}",
-        f"record={folder / 'record'}",
-        f"calls={folder / 'calls'}",
-        f"base={base}",
-        f"most={MOST_BYTES}",
-    ]
+    places = {name: folder / name for name in ("ram", "record", "calls", "base")}
+    words = machine.plugin_words(cache.plugin(setting.qemu.api, "persistence"), **places, most=MOST_BYTES)
     seconds = machine.boot(folder, setting, system.name, job, image, words)
     wanted = (len(plan.files) + len(plan.operations)) * _GIVEN.itemsize
     symbols, _, raw = machine.report(folder, machine.output_at(job), wanted)
@@ -166,7 +158,7 @@ def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -
     found = Recording(
         Recorded(folder / "record"), _as_of_a_trace(plan.operations), plan.files,
         given["result"][len(plan.files) :].tolist(), names[: len(plan.files)], names[len(plan.files) :],
-        base, seconds, functions, calls.read(folder / "calls"),
+        places["base"], seconds, functions, calls.read(places["calls"]),
     )  # fmt: skip
     for name in ("ram", "calls"):
         (folder / name).unlink()
@@ -278,15 +270,8 @@ def _boot(
     job = Plan(np.zeros(0, FILE), np.zeros(0, OPERATION), []).packed(setup)
     with machine.scratch() as folder:
         begun, clock = folder / "progress", [0, time.monotonic()]
-        words = [
-            str(cache.persistence_plugin(setting.qemu.api)),
-            *machine.device_words(),
-            f"ram={folder / 'ram'}",
-            f"base={base}",
-            f"states={states}",
-            f"progress={begun}",
-            f"first={numbers.start}",
-        ]
+        given = {"ram": folder / "ram", "base": base, "states": states, "progress": begun, "first": numbers.start}
+        words = machine.plugin_words(cache.plugin(setting.qemu.api, "persistence"), **given)
 
         def watch() -> None:
             now = _begun(begun)

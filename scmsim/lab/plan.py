@@ -114,23 +114,12 @@ class Plan:
 def from_trace(source: Source, cpus: int = 1, layout: bool = False, whole_paths: bool = False) -> Plan:
     """Return the plan of a trace: SETUP operations run uncounted, every other kind has its own region.
 
-    Parameters
-    ----------
-    source : Source
-        The trace.
-    cpus : int
-        CPUs of the guest: the k-th thread of the trace runs on CPU k modulo `cpus`.
-    layout : bool
-        Whether the guest reports where files and free space are at the end.  It does not touch the file system before the
-        trace, because a file of its own would take blocks.
-    whole_paths : bool
-        Whether directories that the trace names only in paths exist too, as additional files after the trace's.  Without
-        them, paths are shorter than the program's, but no block is taken that a model does not know.
-
-    Raises
-    ------
-    UsageError
-        For operations without a system call (memory objects), or more than fit in the guest.
+    The k-th thread of the trace runs on CPU k modulo `cpus`.
+    `layout`: the guest reports where files and free space are at the end.  It does not touch the file system before the trace,
+    because a file of its own would take blocks.
+    `whole_paths`: directories that the trace names only in paths exist too, as additional files after the trace's.  Without them,
+    paths are shorter than the program's, but no block is taken that a model does not know.
+    Raises UsageError for operations without a system call (memory objects), or more than fit in the guest.
     """
     if source.rows > MAX_OPERATIONS:
         raise UsageError(f"the trace has {source.rows:,} operations, the lab takes {MAX_OPERATIONS:,}; cut it first")

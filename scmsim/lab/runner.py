@@ -1,9 +1,7 @@
 """Runner of a job: a guest for each file system and repeat, several at a time, each stored as soon as it has finished."""
 
 import concurrent.futures
-import csv
 import dataclasses
-import io
 import os
 import pathlib
 import re
@@ -28,6 +26,7 @@ from scmsim.lab.plan import Plan
 from scmsim.lab.systems import System
 from scmsim.perf.cells import opened
 from scmsim.result import Result, Run, provenance
+from scmsim.result.rows import as_csv
 
 Progress = Callable[[str, int, int, float], None]  # guest that just finished, guests done, guests in all, seconds left
 
@@ -120,7 +119,8 @@ def run(
         )
         write(store.path / "result.json", result.to_json(indent=1))
         for name in ("functions", "tasks", *(["cpus"] if job.cpus > 1 else [])):
-            write(store.path / f"{name}.csv", _table([row for record in records for row in record[name]]))
+            rows = [row for record in records for row in record[name]]
+            write(store.path / f"{name}.csv", as_csv(rows) if rows else "")
     return result, len(todo), len(guests(job)) - len(todo)
 
 
@@ -260,13 +260,3 @@ def _manifest(job: Job, plan: Plan, setting: Setting, inputs: list[str] | None) 
     }
     made = provenance.build(inputs or [], trace=plan.header, harness=about)
     return {**made, "kernel": f"Linux {setting.kernel.version()}", "host": made["host"]}
-
-
-def _table(rows: list[dict[str, Any]]) -> str:
-    if not rows:
-        return ""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
