@@ -110,7 +110,7 @@ def run(
     with opened(folder, identity(job, plan, setting, systems)) as store:
         finished = store.finished()
         todo = [guest for guest in guests(job) if guest.key not in finished]
-        pace = _Pace(job, plan, len(todo), workers)
+        pace = _Pace(plan, len(todo), workers)
         with stopping("guests", setting.stop.set):
             _run_all(todo, job, setting, systems, store, workers, pace, progress)
         records = [store.load(guest.key, _whole) for guest in guests(job)]
@@ -227,7 +227,7 @@ def _keep_extents(path: pathlib.Path, job: Job, system: System, measured: Measur
 class _Pace:
     """Estimate of the time left, from the times of the finished guests."""
 
-    def __init__(self, job: Job, plan: Plan, count: int, workers: int) -> None:
+    def __init__(self, plan: Plan, count: int, workers: int) -> None:
         moved = int(plan.operations["length"].sum())
         each = _START_S + len(plan.operations) / _OPERATIONS_PER_S + moved / _BYTES_PER_S
         self.count, self.workers = count, max(1, min(workers, count or 1))
@@ -241,7 +241,7 @@ class _Pace:
 
 def estimate(job: Job, plan: Plan, workers: int) -> float:
     """Return the seconds that a job will take on slow cores."""
-    return _Pace(job, plan, len(guests(job)), workers).total
+    return _Pace(plan, len(guests(job)), workers).total
 
 
 def _whole(record: dict[str, Any]) -> dict[str, Any]:

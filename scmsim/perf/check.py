@@ -59,7 +59,7 @@ def examine(machine: Machine | None = None) -> Report:
     machine = machine or Machine()
     findings = [finding for looker in _LOOKERS for finding in looker(machine)]
     mounted, pmem = mounts(machine), regions(machine)
-    findings += [*_mount_findings(mounted), *_region_findings(machine, pmem)]
+    findings += [*_mount_findings(mounted), *_region_findings(pmem)]
     possible = _possible(machine, mounted)
     backend = next(
         (
@@ -274,7 +274,7 @@ def _mount_findings(mounted: list[Mount]) -> Iterator[Finding]:
             yield Finding(f"mount {mount.point}", mount.type, LIMIT, mount.remark, fix)
 
 
-def _region_findings(machine: Machine, pmem: list[Region]) -> Iterator[Finding]:
+def _region_findings(pmem: list[Region]) -> Iterator[Finding]:
     if not pmem:
         yield Finding("PMEM", "no region", LIMIT, "DAX needs one", "scmsim perf setup --show")
     for region in pmem:
