@@ -25,13 +25,8 @@ from scmsim.study.page_size.rules import HUGE
 EQUAL, SAME_PAGES, OFF = "equal", "same pages", "off"
 TICK = 4_000_000  # ns of a guest's clock in which a file's times do not change (CONFIG_HZ=250)
 _RETIRED = ("instructions", "rep_loads", "rep_stores")  # each takes a guest 1 ns
-PLACED = (
-    "file",
-    "logical",
-    "physical",
-    "length",
-    "unwritten",
-)  # fields that must match for an extent to equal the kernel's
+# fields that must match for an extent to equal the kernel's
+PLACED = ("file", "logical", "physical", "length", "unwritten")
 CUT = ("file", "logical", "length", "unwritten")  # the same, wherever the extent is on the device
 
 
@@ -63,7 +58,7 @@ def of_model(
     return without(fs) if found is None else (in_order(found), report["failed_operations"])
 
 
-def on_the_guests_device(fs: str, params: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def on_the_guests_device(params: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     """Return a model's parameters with the capacity of the guest's device, unless another is given or the model has none.
 
     `known` is the model's PARAMS.
