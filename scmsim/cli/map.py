@@ -185,8 +185,8 @@ def _expected(page: str, found: Any, mapped: tuple[int, int], now: Any, mend: li
     if isinstance(now, str):
         raise EnvironmentProblem(f"the page sizes of the process are not known, so --expect cannot be checked: {now}")
     if now is not None:
-        return expect.of_process(page, found, now, giants, mend).as_json()
-    return expect.of_classes(page, _counted(found), giants, mend).as_json()
+        return expect.of_process(page, found, now, giants, mend)._asdict()
+    return expect.of_classes(page, _counted(found), giants, mend)._asdict()
 
 
 def _of_trace(
@@ -229,7 +229,7 @@ def _of_trace(
                 giants = sum(expect.giants_in(one.length) for one in found)
                 setting = setting_of(name, params.get(name, {}))
                 verdict = expect.of_classes(page, totals, giants, [f"--set {name}.{setting}"] if setting else [])
-                told = {**verdict.as_json(), "text": f"{name}: {verdict.text}"}
+                told = {**verdict._asdict(), "text": f"{name}: {verdict.text}"}
                 answer.setdefault("expected", {})[name] = told
             answer["file_systems"][name] = {"regions": totals, **costs, "files": files}
     return answer

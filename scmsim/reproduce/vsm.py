@@ -51,10 +51,8 @@ PARTS = ()
 # A line passes the core's fill buffers twice, loaded and stored, so each direction has twice that bandwidth.  The machine's preset
 # has an estimate, 7.
 CORE_GB_S = 2 * 5.56
-LOCAL, SAFE = (
-    "local",
-    "broadcast",
-)  # CPUs that flush swapped entries: the writer's CPU, as in the paper's figures; all CPUs, as correctness requires
+# CPUs that flush swapped entries: the writer's CPU, as in the paper's figures; all CPUs, as correctness requires
+LOCAL, SAFE = "local", "broadcast"
 OTHER_CPUS = "estimated time; the cost left out: one multicast a write, for the other CPUs forget swapped entries too"
 
 

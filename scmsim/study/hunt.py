@@ -122,14 +122,11 @@ class Finding:
 
 
 class Hunt:
-    """A search on one combination of models.
+    """A search on one combination of models, as for `pipeline.replay`.
 
-    Parameters
-    ----------
-    fs, machine, paging, medium, params : as for `pipeline.replay`
-    metric : "traffic", "lookups", "walks", "stored" or "growth"
-    tries : patterns to replay for each operation, not counting shrinking
-    seed : of the search
+    `metric` is "traffic", "lookups", "walks", "stored" or "growth", and `tries` the number of patterns to replay for each
+    operation,
+    not counting shrinking.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OP, TRUNCATE, Files, Source
 from scmsim.core.units import format_bytes
-from scmsim.pipeline import Progress, model_params, open_source, place
+from scmsim.pipeline import Progress, model_params, open_source, place, reported
 from scmsim.study.page_size.from_model import laid_out, not_modelled, touched_files
 from scmsim.study.page_size.rules import HUGE, WHOLE
 
@@ -23,7 +23,6 @@ INODE_BYTES = 128  # PMFS and NOVA
 EXTENT_BYTES = 16  # estimate: start and length of a run in an index
 TABLE_BYTES = 4096
 _ENTRY_BYTES = 8  # bytes of a page-table entry
-_CHUNK = 1 << 16
 _NODES = 1 << 12
 _FAN = 512  # entries of a page table
 MIB = 1 << 20
@@ -206,19 +205,13 @@ class _Device:
 
     def replay(self, source: Source, first: int, progress: Progress | None) -> None:
         """Replay all operations of a trace, whose files' rows begin at `first`."""
-        done = 0
-        if progress:
-            progress(self.name, 0, source.rows)
-        for batch in source.batches(_CHUNK):
+        for batch in reported(source, self.name, progress):
             rows = batch.view(np.ndarray)
             if first:
                 rows = rows.copy()
                 for name in ("file", "file2"):
                     rows[name] += np.where(rows[name] >= 0, first, 0)
             self._feed(rows)
-            done += len(rows)
-            if progress:
-                progress(self.name, done, source.rows)
 
     def _feed(self, rows: np.ndarray) -> None:
         i = 0

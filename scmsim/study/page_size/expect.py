@@ -1,7 +1,7 @@
 """Check whether a file gets the page size that a user expects, in each 2 MiB that could have it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,10 +27,6 @@ class Verdict(NamedTuple):
     have: int
     holds: bool
     text: str
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields as a table for JSON output."""
-        return self._asdict()
 
 
 def of_classes(page: str, regions: Mapping[str, int], giants: int, remedies: Sequence[str] = ()) -> Verdict:
