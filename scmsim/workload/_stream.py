@@ -107,11 +107,10 @@ def ops(op: Any, file: Any, offset: Any = -1, length: Any = 0, **other: Any) -> 
 
 
 def in_pieces(rows: Iterable[tuple[int, ...]]) -> Iterator[np.ndarray]:
-    """Yield rows of (op, file, offset, length, file2, flag) as arrays of at most 4096 operations."""
-    left = iter(rows)
+    """Yield rows of (op, file, offset, length, file2, flag) or of these and thread, as arrays of at most 4096 operations."""
+    names, left = ("op", "file", "offset", "length", "file2", "flag", "thread"), iter(rows)
     while piece := list(islice(left, 4096)):
-        op, file, offset, length, file2, flag = np.array(piece, np.int64).T
-        yield ops(op, file, offset, length, file2=file2, flag=flag)
+        yield ops(**dict(zip(names, np.array(piece, np.int64).T, strict=False)))
 
 
 def weave(*parts: tuple[Any, np.ndarray]) -> np.ndarray:
