@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from typing import Any
 
 import click
@@ -219,10 +220,7 @@ def _of_trace(
                 {"file": one.path, "bytes": one.length, "extents": one.extents, "regions": _counted(one.found)}
                 for one in found
             ]
-            totals: dict[str, int] = {}
-            for each in files:
-                for what, count in each["regions"].items():
-                    totals[what] = totals.get(what, 0) + count
+            totals = dict(sum((Counter(each["regions"]) for each in files), Counter()))
             costs = _costs(table, [((one.found, one.length, 0), (one.around, one.whole_blocks)) for one in found])
             costs["load_faults"] += sum(one.filling for one in found)
             if page:
