@@ -1,8 +1,6 @@
 """Pack a result into an artifact: inputs, the file to run, expected figures, versions, digests and a README."""
 
 import contextlib
-import csv
-import io
 import json
 import os
 import pathlib
@@ -16,6 +14,7 @@ from scmsim.core.atomic import draft_of, protect, unwritten, writable_folder
 from scmsim.core.errors import UsageError
 from scmsim.result import Result, provenance, read
 from scmsim.result.provenance import digest
+from scmsim.result.rows import as_csv
 from scmsim.sweep import store, table
 from scmsim.sweep.point import in_words, key_of, varying
 
@@ -122,7 +121,9 @@ def _sweep(folder: pathlib.Path, draft: pathlib.Path) -> dict[str, Any]:
     differing = varying(settings)
     points = [(in_words(point, differing), row) for point, row in pieces]
     _json(draft / EXPECTED / "points.json", [{"point": words, "row": row} for words, row in points])
-    _table(draft / EXPECTED / "table.csv", [{"point": words, **row} for words, row in points])
+    (draft / EXPECTED / "table.csv").write_text(
+        as_csv([{"point": words, **row} for words, row in points]), encoding="utf-8"
+    )
     figures = claims.of_points(points)
     return _index("sweep", f"{EXPECTED}/points.json", {"file": recipe.SWEEP}, _judged(figures))
 
@@ -145,7 +146,7 @@ def _rows(found: Mapping[str, Any], draft: pathlib.Path) -> dict[str, Any]:
     _same_sources(manifest)
     public = {key: value for key, value in manifest.items() if key not in _PRIVATE}
     _json(draft / EXPECTED / "rows.json", {**found, "manifest": public})
-    _table(draft / EXPECTED / "table.csv", found["rows"])
+    (draft / EXPECTED / "table.csv").write_text(as_csv(found["rows"]), encoding="utf-8")
     command = {"wanted": list(manifest["reproduce"]["wanted"]), "quick": bool(manifest["reproduce"]["quick"])}
     return _index("reproduce", f"{EXPECTED}/rows.json", command, claims.of_reproduction())
 
@@ -178,12 +179,3 @@ def short(file: pathlib.Path) -> str:
 
 def _json(path: pathlib.Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def _table(path: pathlib.Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows as CSV."""
-    out = io.StringIO(newline="")
-    writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    path.write_text(out.getvalue(), encoding="utf-8")

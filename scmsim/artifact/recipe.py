@@ -24,12 +24,8 @@ _COMBINED = ("machine", "paging", "medium")
 class Inputs:
     """Files that a run reads, copied into a folder of the artifact, each once.
 
-    Parameters
-    ----------
-    root : path
-        The artifact.
-    known : mapping
-        Digests of files at the time of the run (the manifest's `inputs`); a file that changed since then is refused.
+    `root` is the artifact.  `known` has the digests of files at the time of the run (the manifest's `inputs`); a file that
+    changed since then is refused.
     """
 
     def __init__(self, root: pathlib.Path, known: Mapping[str, Any]) -> None:

@@ -50,10 +50,7 @@ def run(
 
     Progress and errors of the command go to stderr.
 
-    Raises
-    ------
-    UsageError, EnvironmentProblem
-        If the command leaves no result.
+    Raises UsageError or EnvironmentProblem if the command leaves no result.
     """
     words = arguments(kind, command)
     if kind == "replay" and load(folder / command["file"]).out:

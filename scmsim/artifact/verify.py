@@ -55,10 +55,7 @@ class Verification:
 def verify(folder: str | os.PathLike[str], run: bool = True, quiet: bool = False) -> Verification:
     """Verify an artifact; without `run`, check its files and versions only.  A folder with a changed file is not run.
 
-    Raises
-    ------
-    UsageError, EnvironmentProblem
-        For a folder that is not an artifact, or if its command leaves no result.
+    Raises UsageError or EnvironmentProblem for a folder that is not an artifact, or if its command leaves no result.
     """
     folder = pathlib.Path(folder)
     index = contents.read_index(folder)

@@ -68,13 +68,7 @@ class Group(click.Group):
 
 
 class LazyGroup(Group):
-    """A group whose commands are the files and folders of a folder; help and completion import no command.
-
-    Parameters
-    ----------
-    parent : str
-        Name of the group's folder in `scmsim/cli`. Empty for `scmsim` itself.
-    """
+    """A group whose commands are the files and folders of `scmsim/cli/PARENT`; help and completion import no command."""
 
     def __init__(self, *args: Any, parent: str = "", **extra: Any) -> None:
         super().__init__(*args, **extra)

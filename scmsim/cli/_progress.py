@@ -63,13 +63,7 @@ def wipe() -> None:
 
 
 class Progress:
-    """A callable (what, done, total) that draws a percentage and, once measured, a rate; erased at the end.
-
-    Parameters
-    ----------
-    unit : str
-        What `done` and `total` count.
-    """
+    """A callable (what, done, total) that draws a percentage and, once measured, a rate in `unit`; erased at the end."""
 
     def __init__(self, unit: str = "operations") -> None:
         self.unit = unit

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from typing import Any
 
 import click
@@ -185,8 +186,8 @@ def _expected(page: str, found: Any, mapped: tuple[int, int], now: Any, mend: li
     if isinstance(now, str):
         raise EnvironmentProblem(f"the page sizes of the process are not known, so --expect cannot be checked: {now}")
     if now is not None:
-        return expect.of_process(page, found, now, giants, mend).as_json()
-    return expect.of_classes(page, _counted(found), giants, mend).as_json()
+        return expect.of_process(page, found, now, giants, mend)._asdict()
+    return expect.of_classes(page, _counted(found), giants, mend)._asdict()
 
 
 def _of_trace(
@@ -219,17 +220,14 @@ def _of_trace(
                 {"file": one.path, "bytes": one.length, "extents": one.extents, "regions": _counted(one.found)}
                 for one in found
             ]
-            totals: dict[str, int] = {}
-            for each in files:
-                for what, count in each["regions"].items():
-                    totals[what] = totals.get(what, 0) + count
+            totals = dict(sum((Counter(each["regions"]) for each in files), Counter()))
             costs = _costs(table, [((one.found, one.length, 0), (one.around, one.whole_blocks)) for one in found])
             costs["load_faults"] += sum(one.filling for one in found)
             if page:
                 giants = sum(expect.giants_in(one.length) for one in found)
                 setting = setting_of(name, params.get(name, {}))
                 verdict = expect.of_classes(page, totals, giants, [f"--set {name}.{setting}"] if setting else [])
-                told = {**verdict.as_json(), "text": f"{name}: {verdict.text}"}
+                told = {**verdict._asdict(), "text": f"{name}: {verdict.text}"}
                 answer.setdefault("expected", {})[name] = told
             answer["file_systems"][name] = {"regions": totals, **costs, "files": files}
     return answer

@@ -16,19 +16,9 @@ _MAX_CELLS = 1_000_000
 
 
 def load(path: str | pathlib.Path, backend: str | None = None) -> Matrix:
-    """Read and check the file of a matrix.
+    """Read and check the file of a matrix; `backend` replaces the back end that the file names.
 
-    Parameters
-    ----------
-    backend : str, optional
-        Back end to use instead of the back end that the file names.
-
-    Raises
-    ------
-    ConfigError
-        With every mistake in the file.
-    UsageError
-        If the file cannot be read.
+    Raises ConfigError with every mistake in the file; UsageError if the file cannot be read.
     """
     if backend is not None:
         registry.path("backend", backend)

@@ -58,42 +58,20 @@ _OF_LINES: dict[str, Any] = {"blocks": LINES, "lines": np.uint32, "interrupt_lin
 
 
 class FootprintTable(NamedTuple):
-    """Measured calls and their touches; see `interleave.interleave`.
+    """Measured calls and their touches; see `interleave.interleave`."""
 
-    Attributes
-    ----------
-    groups : array of GROUP
-        Groups of calls of one kind and one set of mechanisms, ordered by kind.
-    calls : array of CALL
-        By group, in ascending order of amount.
-    numbers, places : int64 arrays
-        The number of each call in the order of measuring; the index in `calls` of each number.
-    touches : array of uint16
-    bounds : array of int64
-        The first touch of each chunk, then the number of all touches.
-    pages : array of PAGE
-    inodes : array of int64
-        Indices of pages, by slab cache and by number of the object.
-    interrupt : array of uint16
-        Touches of a timer interrupt; empty if none was measured.
-    blocks : array of LINES
-        Distinct lines of touches; empty if they were not recorded.
-    lines, interrupt_lines : arrays of uint32
-        Index in `blocks` of each element of `touches` and of `interrupt`.
-    """
-
-    groups: np.ndarray
-    calls: np.ndarray
-    numbers: np.ndarray
-    places: np.ndarray
-    touches: np.ndarray
-    bounds: np.ndarray
-    pages: np.ndarray
-    inodes: np.ndarray
-    interrupt: np.ndarray
-    blocks: np.ndarray = np.zeros(0, LINES)
-    lines: np.ndarray = np.zeros(0, np.uint32)
-    interrupt_lines: np.ndarray = np.zeros(0, np.uint32)
+    groups: np.ndarray  # array of GROUP: groups of calls of one kind and one set of mechanisms, ordered by kind
+    calls: np.ndarray  # array of CALL: by group, in ascending order of amount
+    numbers: np.ndarray  # array of int64: the number of each call in the order of measuring
+    places: np.ndarray  # array of int64: the index in `calls` of each number
+    touches: np.ndarray  # array of uint16
+    bounds: np.ndarray  # array of int64: the first touch of each chunk, then the number of all touches
+    pages: np.ndarray  # array of PAGE
+    inodes: np.ndarray  # array of int64: indices of pages, by slab cache and by number of the object
+    interrupt: np.ndarray  # array of uint16: touches of a timer interrupt; empty if none was measured
+    blocks: np.ndarray = np.zeros(0, LINES)  # distinct lines of touches; empty if they were not recorded
+    lines: np.ndarray = np.zeros(0, np.uint32)  # index in `blocks` of each element of `touches`
+    interrupt_lines: np.ndarray = np.zeros(0, np.uint32)  # the same for `interrupt`
 
 
 NO_FOOTPRINTS = FootprintTable(
@@ -111,25 +89,13 @@ NO_FOOTPRINTS = FootprintTable(
 
 @dataclass
 class Footprints:
-    """The footprints of one kernel for one model.
+    """The footprints of one kernel for one model."""
 
-    Attributes
-    ----------
-    state : recarray of STATE
-    book : FootprintTable
-    measured_on : str
-        Kernel and file system that were measured.
-    often : array of int64
-        Number of touches of each page.
-    general : bool
-        Whether the footprints come from GENERAL, and so lack the model's own kernel objects.
-    """
-
-    state: np.recarray
+    state: np.recarray  # recarray of STATE
     book: FootprintTable
-    measured_on: str
-    often: np.ndarray
-    general: bool = False
+    measured_on: str  # kernel and file system that were measured
+    often: np.ndarray  # array of int64: number of touches of each page
+    general: bool = False  # whether the footprints come from GENERAL, and so lack the model's own kernel objects
 
 
 def kernels() -> list[str]:
@@ -197,10 +163,7 @@ def stand_in(kernel: str, fs: str) -> tuple[str, str | None]:
 def load(kernel: str, fs: str, sites: list[str]) -> Footprints:
     """Return the footprints for a model whose mechanisms are `sites`.
 
-    Raises
-    ------
-    UsageError
-        For a kernel that was not measured.
+    Raises UsageError for a kernel that was not measured.
     """
     check(kernel)
     measured, source = stand_in(kernel, fs)

@@ -46,34 +46,16 @@ def digest(*parts: bytes | str) -> str:
     return found.hexdigest()[:12]
 
 
-def plugin(api: int) -> pathlib.Path:
-    """Return the plugin for an API version of QEMU, compiled at first use."""
-    return _plugin("plugin", api)
-
-
-def persistence_plugin(api: int) -> pathlib.Path:
-    """Return the plugin that follows persistent memory, for an API version of QEMU, compiled at first use."""
-    return _plugin("persistence", api)
+def plugin(api: int, name: str = "plugin") -> pathlib.Path:
+    """Return a plugin for an API version of QEMU, compiled at first use; "persistence" follows persistent memory."""
+    sources = [f"{name}.c", "tcg.c", "calls.c", "opcodes.c"]
+    return _compiled(f"{name}-v{api}", sources, ["-fPIC", "-shared", f"-DQEMU_API_VERSION={api}"], ".so")
 
 
 def guest() -> pathlib.Path:
     """Return the guest's program, compiled at first use."""
-    sources = [
-        "guest.c",
-        "guest_operations.c",
-        "guest_layout.c",
-        "guest_trees.c",
-        "guest_mapped.c",
-        "guest_pagetable.c",
-        "guest_crash.c",
-        "guest_threads.c",
-    ]
-    return _compiled("guest", sources, ["-static"], "")
-
-
-def _plugin(name: str, api: int) -> pathlib.Path:
-    sources = [f"{name}.c", "tcg.c", "calls.c", "opcodes.c"]
-    return _compiled(f"{name}-v{api}", sources, ["-fPIC", "-shared", f"-DQEMU_API_VERSION={api}"], ".so")
+    parts = ("operations", "layout", "trees", "mapped", "pagetable", "crash", "threads")
+    return _compiled("guest", ["guest.c", *(f"guest_{part}.c" for part in parts)], ["-static"], "")
 
 
 def _compiled(name: str, sources: Sequence[str], options: Sequence[str], suffix: str) -> pathlib.Path:

@@ -22,18 +22,12 @@ LABELS = ("op", "unit", "kind", "task", "site", "function", "stack")
 
 @dataclass(frozen=True)
 class CallCounts:
-    """Counts of a guest.
+    """Counts of a guest."""
 
-    Attributes
-    ----------
-    header : dict
-        fs, kernel, `machine` (whose misses were counted, or None), and `calls`: a list of [op, unit, calls].
-    frame : pandas.DataFrame
-        Columns `LABELS`, those of `counts.COUNTERS`, and `MISSES` if there is a machine; a row for each stack of each region
-        and task.
-    """
-
+    # fs, kernel, `machine` (whose misses were counted, or None), and `calls`: a list of [op, unit, calls]
     header: dict[str, Any]
+    # columns `LABELS`, those of `counts.COUNTERS`, and `MISSES` if there is a machine; a row for each stack of each region
+    # and task
     frame: Any
 
 

@@ -52,14 +52,7 @@ def read(path: pathlib.Path) -> np.ndarray:
 class Calls:
     """The rows of a run (see counts.ROW) with their callers and tasks.
 
-    Attributes
-    ----------
-    function : list of str
-        Function of each row.
-    task : list of Task
-        Task for which each row ran.
-    entered : numpy.ndarray
-        Whether a row's block is the first of its function.
+    `function` and `task` have an entry for each row; `entered`: whether a row's block is the first of its function.
     """
 
     def __init__(self, rows: np.ndarray, nodes: np.ndarray, symbols: Symbols, fs: str = "") -> None:

@@ -26,14 +26,9 @@ def finished(text: str) -> bool:
 
 
 def diagnose(text: str, messages: str, status: int | None) -> str:
-    """Return one line on why a run failed.
+    """Return one line on why a run failed, from the guest's console and the emulator's standard error and exit status.
 
-    Parameters
-    ----------
-    text, messages : str
-        The guest's console, and the emulator's standard error.
-    status : int or None
-        The emulator's exit status; None if it was stopped at its time limit.
+    `status` is None if the emulator was stopped at its time limit.
     """
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).replace("\r", "").splitlines()]
     lines = [line for line in lines if line]

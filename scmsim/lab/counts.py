@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -124,8 +125,7 @@ def functions_at(addresses: np.ndarray, functions: Symbols) -> list[str]:
 
 def total(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     """Return the sum of counters."""
-    found: dict[str, int] = {}
+    found: Counter[str] = Counter()
     for part in parts:
-        for name, value in part.items():
-            found[name] = found.get(name, 0) + value
-    return found
+        found.update(part)
+    return dict(found)

@@ -65,10 +65,7 @@ def newest(packages: Sequence[str], wanted: str) -> str:
 def download(wanted: Sequence[str]) -> list[list[str]]:
     """Download the newest kernel of each series to the lab's folder; return each kernel's packages, linux-image first.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If apt is missing, cannot reach the mirror, or has no such kernel.
+    Raises EnvironmentProblem if apt is missing, cannot reach the mirror, or has no such kernel.
     """
     if not shutil.which("apt-get"):
         raise EnvironmentProblem("no apt-get here; get a Debian kernel package and give it with --kernel FILE.deb")

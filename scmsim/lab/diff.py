@@ -31,12 +31,9 @@ def measured(folder: pathlib.Path, fs: str, machine: str | None = None) -> list[
 
 
 def compare(a: Sequence[CallCounts], b: Sequence[CallCounts]) -> dict[str, Any]:
-    """Return the difference of two kernels on one file system.
+    """Return the difference of two kernels on one file system; raise UsageError if they did not run the same calls.
 
-    Parameters
-    ----------
-    a, b : sequence of CallCounts
-        Repeats; the first of `a` and of `b` are compared, the others show whether the counts repeat exactly.
+    `a` and `b` are repeats: the first of each are compared, the others show whether the counts repeat exactly.
 
     Returns
     -------
@@ -45,11 +42,6 @@ def compare(a: Sequence[CallCounts], b: Sequence[CallCounts]) -> dict[str, Any]:
         repeats of a kernel in a counter of an operation; operations, and a list for each of `BY`, whose rows have both
         kernels' totals ([a, b]) of each counter, the largest difference of instructions first.  Counters are `COMPARED`, and
         `MISSES` if there is a machine.
-
-    Raises
-    ------
-    UsageError
-        If the two kernels did not run the same calls.
     """
     first, second = a[0], b[0]
     if first.header["calls"] != second.header["calls"] or first.header["fs"] != second.header["fs"]:

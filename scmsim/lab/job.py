@@ -21,31 +21,19 @@ _MAX_CPUS = 64  # CPUS of calls.h
 
 @dataclass(frozen=True)
 class Job:
-    """A checked job; sizes in bytes.
-
-    Attributes
-    ----------
-    units, total, passes, names
-        Parameters of the microbenchmark (see `plan.microbench`); `units` is empty if a trace is run.
-    erms : bool
-        Whether the guest's CPU reports a fast rep movsb.
-    cpus : int
-        Number of the guest's CPUs; thread k of a trace runs on CPU k modulo this number.
-    layout : bool
-        Whether each guest reports where a trace's files and free space are at the end.
-    """
+    """A checked job; sizes in bytes.  `plan.microbench` explains `units`, `total`, `passes` and `names`."""
 
     fs: tuple[str, ...]
     trace: str = ""
-    units: tuple[int, ...] = ()
+    units: tuple[int, ...] = ()  # empty if a trace is run
     total: int = 16 << 20
     passes: tuple[str, ...] = PASSES
     names: int = 0
     repeats: int = 1
     timeout_s: float = 1800.0
-    erms: bool = True
-    cpus: int = 1
-    layout: bool = False
+    erms: bool = True  # whether the guest's CPU reports a fast rep movsb
+    cpus: int = 1  # number of the guest's CPUs; thread k of a trace runs on CPU k modulo this number
+    layout: bool = False  # whether each guest reports where a trace's files and free space are at the end
     summary: str = ""
 
     def plan(self) -> Plan:
@@ -63,19 +51,10 @@ def names() -> list[str]:
 
 
 def load(text: str, given: Mapping[str, Any]) -> Job:
-    """Return a job from a file, the name of a bundled job, or a stored trace.
+    """Return a job from a .toml file, a bundled job by its name (see `names`), or a stored trace.
 
-    Parameters
-    ----------
-    text : str
-        Path of a .toml file or of a trace, or one of `names()`.
-    given : mapping
-        Fields from the command line, which override the file's; None if not given.
-
-    Raises
-    ------
-    UsageError
-        If the file cannot be read, or has mistakes (the message lists them all).
+    `given` are fields from the command line, which override the file's; None if not given.
+    Raises UsageError if the file cannot be read, or has mistakes (the message lists them all).
     """
     values = {key: value for key, value in given.items() if value is not None}
     path = pathlib.Path(text)

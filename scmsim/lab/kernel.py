@@ -44,24 +44,12 @@ _MAGIC = b"HdrS"  # magic of a bzImage, at byte 514: Linux, Documentation/x86/bo
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel that can be started.
+    """A kernel that can be started."""
 
-    Attributes
-    ----------
-    image : str
-        A bzImage.
-    modules : str
-        Folder of its modules, or "" if everything needed is built in.
-    release : str
-        Release, such as "6.1.0-56-cloud-amd64"; "" if unknown.
-    config : str
-        Path of its configuration file, or "".
-    """
-
-    image: str
-    modules: str = ""
-    release: str = ""
-    config: str = ""
+    image: str  # a bzImage
+    modules: str = ""  # folder of its modules, or "" if everything needed is built in
+    release: str = ""  # release, such as "6.1.0-56-cloud-amd64"; "" if unknown
+    config: str = ""  # path of its configuration file, or ""
 
     def version(self) -> str:
         """Return the release, or the image's file name."""
@@ -105,12 +93,7 @@ def choose(kernel: Kernel) -> None:
 def find(package: str | None = None, image: str | None = None, modules: str | None = None) -> Kernel:
     """Return the kernel to use: a package, an image, the chosen one, or an installed one.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If no kernel is found.
-    UsageError
-        If a given file is not a kernel or a package.
+    Raises EnvironmentProblem if no kernel is found; UsageError if a given file is not a kernel or a package.
     """
     if package:
         return named(package)
@@ -125,10 +108,7 @@ def find(package: str | None = None, image: str | None = None, modules: str | No
 def named(text: str) -> Kernel:
     """Return a kernel by its name: a kept one's version ("6.12": the newest of that series), FILE.deb, or IMAGE[:MODULES].
 
-    Raises
-    ------
-    UsageError
-        If no kernel has that name, or the file is not a kernel or a package.
+    Raises UsageError if no kernel has that name, or the file is not a kernel or a package.
     """
     image, _, modules = text.partition(":")
     if text.endswith(".deb"):
@@ -268,10 +248,7 @@ def _extract(path: pathlib.Path, scratch: pathlib.Path) -> None:
 def module_files(kernel: Kernel, wanted: Iterable[str]) -> dict[str, bytes]:
     """Return the content of modules by name, each after its dependencies; omit names that are built in or unknown.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If a module's compression cannot be undone here.
+    Raises EnvironmentProblem if a module's compression cannot be undone here.
     """
     if not kernel.modules:
         return {}

@@ -69,10 +69,7 @@ def keep(path: str | os.PathLike[str], fs: str, measured: Measured, system: Syst
 def read(path: str | os.PathLike[str]) -> np.ndarray:
     """Return the extents of a table (CSV or Parquet) that was recorded for one file system.
 
-    Raises
-    ------
-    UsageError
-        If the file is not such a table.
+    Raises UsageError if the file is not such a table.
     """
     import pandas as pd
 

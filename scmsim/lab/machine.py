@@ -85,12 +85,8 @@ class Interrupted(ScmsimError):
 def run(setting: Setting, system: System, plan: Plan) -> Measured:
     """Run a plan on a fresh file system.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If the emulator cannot run, or the guest fails; the message quotes the console.
-    Interrupted
-        If `setting.stop` was set.
+    Raises EnvironmentProblem if the emulator cannot run, or the guest fails; the message quotes the console.
+    Raises Interrupted if `setting.stop` was set.
     """
     setup, image = prepared(setting.kernel, system)
     job = plan.packed(setup)
@@ -113,14 +109,8 @@ def boot(
 ) -> float:
     """Run a guest to its end, with its memory in the file `ram` of a folder; return the seconds that it took.
 
-    Parameters
-    ----------
-    plugin : sequence of str
-        The plugin's path and its arguments.
-    room : int
-        Bytes of the mailbox after the job.
-    watch : callable
-        Called ten times a second; an exception from it ends the guest.
+    `plugin` is the plugin's path and its arguments, `room` the bytes of the mailbox after the job.  `watch` is called ten times a
+    second; an exception from it ends the guest.
     """
     mailbox = -(-(len(job) + room) // _ALIGNED) * _ALIGNED
     if mailbox > qemu.MAILBOX_MOST:
@@ -130,7 +120,10 @@ def boot(
     _write_job(folder / "ram", job, qemu.file_offset(qemu.MAILBOX_AT))
     initrd, text, messages = folder / "initrd", folder / "console", folder / "messages"
     initrd.write_bytes(image)
-    argv = _command(setting, folder, mailbox, plugin)
+    argv = qemu.arguments(
+        setting.qemu, image=setting.kernel.image, initrd=str(initrd), ram=str(folder / "ram"), console=str(text),
+        plugin=plugin, mailbox=mailbox, erms=setting.erms, cpus=setting.cpus, boot=setting.boot, words=setting.words,
+    )  # fmt: skip
     started = time.monotonic()
     status = _emulate(argv, messages, setting, watch)
     said = _text(text)
@@ -164,44 +157,24 @@ def prepared(chosen: Kernel, system: System, fresh: bool = True) -> tuple[list[l
     return setup, initramfs.archive(files)
 
 
-def device_words() -> list[str]:
-    """Return a plugin's arguments: the addresses of the device under test, and its offset in the file of guest memory."""
+def plugin_words(plugin: pathlib.Path, **given: object) -> list[str]:
+    """Return a plugin's path and its arguments: those given, and where the device is in memory and in the file of memory."""
     low, ram = qemu.DIRECT_MAP + qemu.PM_AT, qemu.file_offset(qemu.PM_AT)
-    return [f"pmlo={low:#x}", f"pmhi={low + qemu.PM_BYTES:#x}", f"ramlo={ram:#x}"]
+    device = [f"pmlo={low:#x}", f"pmhi={low + qemu.PM_BYTES:#x}", f"ramlo={ram:#x}"]
+    return [str(plugin), *device, *(f"{name}={value}" for name, value in given.items())]
 
 
 def _counting(setting: Setting, plan: Plan, folder: pathlib.Path) -> list[str]:
-    words = [
-        str(cache.plugin(setting.qemu.api)),
-        f"out={folder / 'counts'}",
-        f"calls={folder / 'calls'}",
-        f"regions={len(plan.regions)}",
-        *device_words(),
-    ]
+    given: dict[str, object] = {"out": folder / "counts", "calls": folder / "calls", "regions": len(plan.regions)}
     if setting.window:
-        words += [f"stream={folder / 'stream'}", f"every={setting.window.every}", f"length={setting.window.length}"]
+        given |= {"stream": folder / "stream", "every": setting.window.every, "length": setting.window.length}
     if setting.lines:
-        words.append(f"lines={folder / 'lines'}")
+        given["lines"] = folder / "lines"
     if setting.machine:
-        words.append(f"cells={folder / 'cells'}")
+        given["cells"] = folder / "cells"
     if setting.touches:
-        words += [f"touches={folder / 'touches'}", f"within={setting.touches}"]
-    return words
-
-
-def _command(setting: Setting, folder: pathlib.Path, mailbox: int, plugin: Sequence[str]) -> list[str]:
-    paths = {"initrd": "initrd", "ram": "ram", "console": "console"}
-    return qemu.arguments(
-        setting.qemu,
-        image=setting.kernel.image,
-        plugin=plugin,
-        mailbox=mailbox,
-        erms=setting.erms,
-        cpus=setting.cpus,
-        boot=setting.boot,
-        words=setting.words,
-        **{name: str(folder / file) for name, file in paths.items()},
-    )
+        given |= {"touches": folder / "touches", "within": setting.touches}
+    return plugin_words(cache.plugin(setting.qemu.api), **given)
 
 
 @contextlib.contextmanager
@@ -285,18 +258,9 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
     text, values, raw = report(folder, at, faults.MOST)
     # huge_bytes: bytes of the program's buffer on large pages, UNKNOWN if the kernel does not report them
     names = (
-        "buffer",
-        "buffer_bytes",
-        "huge_bytes",
-        "done",
-        "failed",
-        "first_failed",
-        "first_errno",
-        "no_space",
-        "short_writes",
-        "unwritten",
-        "busy",
-    )
+        "buffer", "buffer_bytes", "huge_bytes", "done", "failed", "first_failed", "first_errno", "no_space", "short_writes",
+        "unwritten", "busy",
+    )  # fmt: skip
     about = dict(zip(names, values, strict=True))
     found = Measured(counts.read(folder / "counts"), text, about, seconds, calls.read(folder / "calls"))
     found.faults, found.extents, found.sizes_told = faults.read(raw)

@@ -36,19 +36,7 @@ _INTERRUPTED = {
 
 
 class Outcome:
-    """A guest's counts, by region, function, mechanism, and the task for which the kernel ran (see `calls`).
-
-    Parameters
-    ----------
-    fs : str
-        The file system.
-    plan : Plan
-        The plan that the guest ran.
-    measured : Measured
-        Its results.
-    cpus : int
-        CPUs of the guest.
-    """
+    """A guest's counts, by region, function, mechanism, and the task for which the kernel ran (see `calls`)."""
 
     def __init__(self, fs: str, plan: Plan, measured: Measured, cpus: int = 1) -> None:
         self.fs, self.plan, self.about, self.cpus = fs, plan, measured.about, cpus

@@ -30,10 +30,7 @@ def ranges(ram: pathlib.Path, symbols: bytes, about: Mapping[str, int]) -> list[
 
     Addresses outside the ranges have pages of 4 KiB.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If the kernel has no init_top_pgt.
+    Raises EnvironmentProblem if the kernel has no init_top_pgt.
     """
     top = symbol_address(symbols, "init_top_pgt")
     if top is None:
@@ -49,10 +46,7 @@ def walk(ram: str | os.PathLike[str], physical: int) -> list[Range]:
 
     Neighbours of one size are merged.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If there are more tables than a guest can have: the address is not that of a page table.
+    Raises EnvironmentProblem if there are more tables than a guest can have: the address is not that of a page table.
     """
     memory = np.memmap(ram, np.uint8, "r")
     out: list[Range] = []

@@ -74,29 +74,15 @@ class Name(NamedTuple):
 
 @dataclass
 class Recording:
-    """A recording of one guest's operations and of its stores to the device.
+    """A recording of one guest's operations and of its stores to the device."""
 
-    Attributes
-    ----------
-    entries : iterable of Entry
-        May be iterated several times.
-    operations : array of OP
-        What the guest ran, in order.
-    results : list of int
-        Return value of each operation's system call.
-    first, names : list of (Name, inode)
-        The initial name of each file, and the name that each operation gave; inode 0 if there is no such file.
-    base : pathlib.Path
-        Content of the device when the recording began.
-    """
-
-    entries: Iterable[Entry]
-    operations: np.ndarray
+    entries: Iterable[Entry]  # may be iterated several times
+    operations: np.ndarray  # array of OP: what the guest ran, in order
     files: np.ndarray
-    results: list[int]
-    first: list[tuple[Name, int]]
-    names: list[tuple[Name, int]]
-    base: pathlib.Path
+    results: list[int]  # return value of each operation's system call
+    first: list[tuple[Name, int]]  # the initial name and the inode of each file; inode 0 if there is no such file
+    names: list[tuple[Name, int]]  # the same for the name that each operation gave
+    base: pathlib.Path  # content of the device when the recording began
     seconds: float
     functions: counts.Symbols
     nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, calls.NODE))
@@ -157,23 +143,13 @@ def _as_of_a_trace(operations: np.ndarray) -> np.ndarray:
 def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -> Recording:
     """Run a plan on a fresh file system; return the recording of its stores, whose files stay in the caller's folder.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If the guest fails, stores more than MOST_BYTES, or runs a write-back that the plugin could not follow.
+    Raises EnvironmentProblem if the guest fails, stores more than MOST_BYTES, or runs a write-back that the plugin could not
+    follow.
     """
     setup, image = machine.prepared(setting.kernel, system)
     job = plan.packed([["label"], *setup])
-    base = folder / "base"
-    words = [
-        str(cache.persistence_plugin(setting.qemu.api)),
-        *machine.device_words(),
-        f"ram={folder / 'ram'}",
-        f"record={folder / 'record'}",
-        f"calls={folder / 'calls'}",
-        f"base={base}",
-        f"most={MOST_BYTES}",
-    ]
+    places = {name: folder / name for name in ("ram", "record", "calls", "base")}
+    words = machine.plugin_words(cache.plugin(setting.qemu.api, "persistence"), **places, most=MOST_BYTES)
     seconds = machine.boot(folder, setting, system.name, job, image, words)
     wanted = (len(plan.files) + len(plan.operations)) * _GIVEN.itemsize
     symbols, _, raw = machine.report(folder, machine.output_at(job), wanted)
@@ -183,7 +159,7 @@ def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -
     found = Recording(
         Recorded(folder / "record"), _as_of_a_trace(plan.operations), plan.files,
         given["result"][len(plan.files) :].tolist(), names[: len(plan.files)], names[len(plan.files) :],
-        base, seconds, functions, calls.read(folder / "calls"),
+        places["base"], seconds, functions, calls.read(places["calls"]),
     )  # fmt: skip
     for name in ("ram", "calls"):
         (folder / name).unlink()
@@ -278,14 +254,8 @@ def look(
 
     A guest that dies after other states may have died of them, or of the emulator: a new guest begins with the state at which
     it died. A state that kills a guest that has seen no other state is to blame, and a new guest takes the next one.
-
-    Parameters
-    ----------
-    states, base : pathlib.Path
-        The file that `StateWriter` wrote, and the device's content before the first state.
-    paths : sequence of str
-        Files to look at, below the mount point.
-    progress : callable(states begun)
+    `states` is the file that `StateWriter` wrote, `base` the device's content before the first state, and `paths` are the
+    files to look at, below the mount point.
     """
     at = numbers.start
     while at < numbers.stop:
@@ -312,15 +282,8 @@ def _boot(
     job = Plan(np.zeros(0, FILE), np.zeros(0, OPERATION), []).packed(setup)
     with machine.scratch() as folder:
         begun, clock = folder / "progress", [0, time.monotonic()]
-        words = [
-            str(cache.persistence_plugin(setting.qemu.api)),
-            *machine.device_words(),
-            f"ram={folder / 'ram'}",
-            f"base={base}",
-            f"states={states}",
-            f"progress={begun}",
-            f"first={numbers.start}",
-        ]
+        given = {"ram": folder / "ram", "base": base, "states": states, "progress": begun, "first": numbers.start}
+        words = machine.plugin_words(cache.plugin(setting.qemu.api, "persistence"), **given)
 
         def watch() -> None:
             now = _begun(begun)

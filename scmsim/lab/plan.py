@@ -79,22 +79,14 @@ _WARM_UP = 1 << 20  # bytes written and read in units of 4 KiB before anything i
 
 @dataclass
 class Region:
-    """A region of the counts: its label, and the number of its calls, operations and bytes.
+    """A region of the counts: its label, and the number of its calls, operations and bytes."""
 
-    Attributes
-    ----------
-    cell : dict
-        The result's `cell`; empty if the region is not a cell.
-    label : str
-        Kind of operation, for the result's `groups`.
-    """
-
-    label: str
+    label: str  # kind of operation, for the result's `groups`
     calls: int = 0
     operations: int = 0
     written: int = 0
     read: int = 0
-    cell: dict[str, Any] = field(default_factory=dict)
+    cell: dict[str, Any] = field(default_factory=dict)  # the result's `cell`; empty if the region is not a cell
 
 
 @dataclass
@@ -122,23 +114,12 @@ class Plan:
 def from_trace(source: Source, cpus: int = 1, layout: bool = False, whole_paths: bool = False) -> Plan:
     """Return the plan of a trace: SETUP operations run uncounted, every other kind has its own region.
 
-    Parameters
-    ----------
-    source : Source
-        The trace.
-    cpus : int
-        CPUs of the guest: the k-th thread of the trace runs on CPU k modulo `cpus`.
-    layout : bool
-        Whether the guest reports where files and free space are at the end.  It does not touch the file system before the
-        trace, because a file of its own would take blocks.
-    whole_paths : bool
-        Whether directories that the trace names only in paths exist too, as additional files after the trace's.  Without
-        them, paths are shorter than the program's, but no block is taken that a model does not know.
-
-    Raises
-    ------
-    UsageError
-        For operations without a system call (memory objects), or more than fit in the guest.
+    The k-th thread of the trace runs on CPU k modulo `cpus`.
+    `layout`: the guest reports where files and free space are at the end.  It does not touch the file system before the trace,
+    because a file of its own would take blocks.
+    `whole_paths`: directories that the trace names only in paths exist too, as additional files after the trace's.  Without them,
+    paths are shorter than the program's, but no block is taken that a model does not know.
+    Raises UsageError for operations without a system call (memory objects), or more than fit in the guest.
     """
     if source.rows > MAX_OPERATIONS:
         raise UsageError(f"the trace has {source.rows:,} operations, the lab takes {MAX_OPERATIONS:,}; cut it first")
@@ -187,16 +168,8 @@ def from_trace(source: Source, cpus: int = 1, layout: bool = False, whole_paths:
 def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str] = PASSES, names: int = 0) -> Plan:
     """Return the plan of the microbenchmark: for each unit a file is appended, rewritten, read, and appended with fsync.
 
-    Parameters
-    ----------
-    units : sequence of int
-        Bytes of a call.
-    total : int
-        Bytes of a pass; `wsync` has at most 256 calls.
-    passes : sequence of str
-        The passes that are counted.
-    names : int
-        Number of files for the passes over names (`NAMESPACE`), each followed by a syncfs; 0 for no such pass.
+    `units` are bytes of a call, `total` bytes of a pass (`wsync` has at most 256 calls), `passes` the passes that are counted.
+    `names` is the number of files for the passes over names (`NAMESPACE`), each followed by a syncfs; 0 for no such pass.
     """
     rows: list[np.ndarray] = []
     regions: list[Region] = []

@@ -57,11 +57,6 @@ def file_offset(physical: int) -> int:
     return physical if physical < LOW_BYTES else LOW_BYTES + physical - HIGH
 
 
-def physical(offset: int) -> int:
-    """Return the physical address of an offset in the file: the inverse of `file_offset`."""
-    return offset if offset < LOW_BYTES else HIGH + offset - LOW_BYTES
-
-
 def arguments(
     qemu: Qemu,
     *,
@@ -78,23 +73,11 @@ def arguments(
 ) -> list[str]:
     """Return the command line of the guest.
 
-    Parameters
-    ----------
-    image, initrd, ram, console : str
-        Paths: the kernel, the RAM disk, the file that backs the memory, and where the console goes.
-    plugin : sequence of str
-        The plugin's path and its arguments; empty to run the guest without a plugin.
-    mailbox : int
-        Bytes of the second device.
-    erms : bool
-        Whether the CPU reports a fast rep movsb, as Intel's do since Ivy Bridge.
-    cpus : int
-        CPUs of the guest; one thread runs them in turn, so that their order repeats.
-    boot : int
-        Seed of the guest's random numbers.  From 2 on its free memory is in random order, too, so that the kernel's objects
-        are elsewhere, as on a real machine from boot to boot.
-    words : sequence of str
-        More words of the kernel's command line.
+    `image`, `initrd`, `ram` and `console` are the paths of the kernel, the RAM disk, the file that backs the memory, and the
+    console's output.  `plugin` is the plugin's path and its arguments (empty: no plugin), `mailbox` the bytes of the second
+    device.  `erms`: the CPU reports a fast rep movsb, as Intel's do since Ivy Bridge.  One thread runs the `cpus` in turn, so
+    that their order repeats.  `boot` is the seed of the guest's random numbers; from 2 on its free memory is in random order,
+    too, so that the kernel's objects are elsewhere, as on a real machine from boot to boot.  `words` go to the kernel.
     """
     memory = f"memmap={PM_BYTES // _MIB}M!{PM_AT // _MIB}M memmap={mailbox // _MIB}M!{MAILBOX_AT // _MIB}M"
     started = " maxcpus=1" if cpus > 1 else ""  # the guest's program starts the other CPUs: see guest_threads.c

@@ -1,9 +1,7 @@
 """Runner of a job: a guest for each file system and repeat, several at a time, each stored as soon as it has finished."""
 
 import concurrent.futures
-import csv
 import dataclasses
-import io
 import os
 import pathlib
 import re
@@ -28,6 +26,7 @@ from scmsim.lab.plan import Plan
 from scmsim.lab.systems import System
 from scmsim.perf.cells import opened
 from scmsim.result import Result, Run, provenance
+from scmsim.result.rows import as_csv
 
 Progress = Callable[[str, int, int, float], None]  # guest that just finished, guests done, guests in all, seconds left
 
@@ -102,12 +101,8 @@ def run(
 
     Returns (result, number of guests run now, number of guests run before).
 
-    Raises
-    ------
-    EnvironmentProblem
-        If the emulator or a guest fails; finished guests are kept.
-    machine.Interrupted
-        After SIGINT, SIGTERM or SIGHUP, with everything cleaned up.
+    Raises EnvironmentProblem if the emulator or a guest fails; finished guests are kept.
+    Raises machine.Interrupted after SIGINT, SIGTERM or SIGHUP, with everything cleaned up.
     """
     plan = job.plan()
     _check_cpus(plan, setting)
@@ -115,7 +110,7 @@ def run(
     with opened(folder, identity(job, plan, setting, systems)) as store:
         finished = store.finished()
         todo = [guest for guest in guests(job) if guest.key not in finished]
-        pace = _Pace(job, plan, len(todo), workers)
+        pace = _Pace(plan, len(todo), workers)
         with stopping("guests", setting.stop.set):
             _run_all(todo, job, setting, systems, store, workers, pace, progress)
         records = [store.load(guest.key, _whole) for guest in guests(job)]
@@ -124,7 +119,8 @@ def run(
         )
         write(store.path / "result.json", result.to_json(indent=1))
         for name in ("functions", "tasks", *(["cpus"] if job.cpus > 1 else [])):
-            write(store.path / f"{name}.csv", _table([row for record in records for row in record[name]]))
+            rows = [row for record in records for row in record[name]]
+            write(store.path / f"{name}.csv", as_csv(rows) if rows else "")
     return result, len(todo), len(guests(job)) - len(todo)
 
 
@@ -231,7 +227,7 @@ def _keep_extents(path: pathlib.Path, job: Job, system: System, measured: Measur
 class _Pace:
     """Estimate of the time left, from the times of the finished guests."""
 
-    def __init__(self, job: Job, plan: Plan, count: int, workers: int) -> None:
+    def __init__(self, plan: Plan, count: int, workers: int) -> None:
         moved = int(plan.operations["length"].sum())
         each = _START_S + len(plan.operations) / _OPERATIONS_PER_S + moved / _BYTES_PER_S
         self.count, self.workers = count, max(1, min(workers, count or 1))
@@ -245,7 +241,7 @@ class _Pace:
 
 def estimate(job: Job, plan: Plan, workers: int) -> float:
     """Return the seconds that a job will take on slow cores."""
-    return _Pace(job, plan, len(guests(job)), workers).total
+    return _Pace(plan, len(guests(job)), workers).total
 
 
 def _whole(record: dict[str, Any]) -> dict[str, Any]:
@@ -264,13 +260,3 @@ def _manifest(job: Job, plan: Plan, setting: Setting, inputs: list[str] | None) 
     }
     made = provenance.build(inputs or [], trace=plan.header, harness=about)
     return {**made, "kernel": f"Linux {setting.kernel.version()}", "host": made["host"]}
-
-
-def _table(rows: list[dict[str, Any]]) -> str:
-    if not rows:
-        return ""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()

@@ -34,10 +34,7 @@ class System:
 def load(own: str | pathlib.Path | None = None) -> dict[str, System]:
     """Return the file systems by name; entries of the user's file replace bundled ones.
 
-    Raises
-    ------
-    UsageError
-        If the user's file cannot be read, or has mistakes (the message lists them all).
+    Raises UsageError if the user's file cannot be read, or has mistakes (the message lists them all).
     """
     found = _read(_TABLE)
     return found | _read(pathlib.Path(own)) if own else found
@@ -46,10 +43,7 @@ def load(own: str | pathlib.Path | None = None) -> dict[str, System]:
 def get(known: dict[str, System], name: str, cpus: int = 1) -> System:
     """Return one file system for a guest of `cpus` CPUs.
 
-    Raises
-    ------
-    UsageError
-        For an unknown name, or if the file system needs more CPUs.
+    Raises UsageError for an unknown name, or if the file system needs more CPUs.
     """
     if name not in known:
         raise unknown("file system of the lab", name, known)

@@ -88,10 +88,7 @@ def install() -> None:
 def download_kernel() -> str:
     """Download the newest Debian kernel package with apt into the lab's folder, uninstalled; return its path.
 
-    Raises
-    ------
-    EnvironmentProblem
-        If apt is missing, has no kernel package, or cannot download it.
+    Raises EnvironmentProblem if apt is missing, has no kernel package, or cannot download it.
     """
     if not shutil.which("apt-get"):
         raise EnvironmentProblem("no apt-get here; get a Debian kernel package and give it with --kernel FILE.deb")

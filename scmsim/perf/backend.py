@@ -11,33 +11,17 @@ from scmsim.perf.stat import Ran
 
 @dataclass(frozen=True)
 class Request:
-    """A request to a back end: what to count, and how.
+    """A request to a back end: what to count, and how."""
 
-    Attributes
-    ----------
-    count : "all", "split" or "user"
-        User and kernel together, both separately, or user mode alone.
-    counters : tuple of str
-        Counter fields; empty for the fields of the thesis' study (`hardware.fields`).
-    multiplexed : bool
-        Whether one pass counts all events and perf scales their values, instead of passes that need no multiplexing.
-    require_pmu : bool
-        Whether to raise EnvironmentProblem without a hardware PMU, instead of counting only software events.
-    params : dict
-        The back end's parameters, as in its PARAMS.
-    folder : str or None
-        Folder for temporary files; None for the system's.
-    machine : Machine
-        Where to look for a PMU and for permission.
-    """
-
-    count: str = "all"
-    counters: tuple[str, ...] = ()
+    count: str = "all"  # "all", "split" or "user": user and kernel together, both separately, or user mode alone
+    counters: tuple[str, ...] = ()  # counter fields; empty for the fields of the thesis' study (`hardware.fields`)
+    # whether one pass counts all events and perf scales their values, instead of passes that need no multiplexing
     multiplexed: bool = False
+    # whether to raise EnvironmentProblem without a hardware PMU, instead of counting only software events
     require_pmu: bool = False
-    params: dict[str, int | str] = field(default_factory=dict)
-    folder: str | None = None
-    machine: Machine = field(default_factory=Machine)
+    params: dict[str, int | str] = field(default_factory=dict)  # the back end's parameters, as in its PARAMS
+    folder: str | None = None  # folder for temporary files; None for the system's
+    machine: Machine = field(default_factory=Machine)  # where to look for a PMU and for permission
 
 
 class Task(NamedTuple):
@@ -54,30 +38,14 @@ class Task(NamedTuple):
 
 @dataclass
 class Backend:
-    """A back end that has examined the machine.
+    """A back end that has examined the machine."""
 
-    Attributes
-    ----------
-    passes : list of tuple of Event
-        Every task runs once for each pass.
-    why_absent : dict
-        Counter fields that cannot be counted here, with the reason.
-    facts : dict
-        Facts for the manifest: tool, version, event table, the event that counted each field.
-    measure : callable(task, events, number of the pass) -> Ran
-        Counts the region in which a bundled program switches counting on.
-    program : callable(command, events) -> Ran
-        Counts any program from start to end.
-    warnings : list of str
-        Warnings for the reader of the result.
-    runs_programs : bool
-        False if `measure` only makes up answers: nothing is compiled, no directory is touched.
-    """
-
-    passes: list[tuple[Event, ...]]
-    why_absent: dict[str, str]
-    facts: dict[str, Any]
+    passes: list[tuple[Event, ...]]  # every task runs once for each pass
+    why_absent: dict[str, str]  # counter fields that cannot be counted here, with the reason
+    facts: dict[str, Any]  # facts for the manifest: tool, version, event table, the event that counted each field
+    # (task, events, number of the pass): counts the region in which a bundled program switches counting on
     measure: Callable[[Task, tuple[Event, ...], int], Ran]
+    # (command, events): counts any program from start to end
     program: Callable[[Sequence[str], tuple[Event, ...]], Ran]
-    warnings: list[str] = field(default_factory=list)
-    runs_programs: bool = True
+    warnings: list[str] = field(default_factory=list)  # warnings for the reader of the result
+    runs_programs: bool = True  # False if `measure` only makes up answers: nothing is compiled, no directory is touched

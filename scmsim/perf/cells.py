@@ -1,9 +1,9 @@
 """Finished cells of a matrix on disk (see `scmsim.core.resumable`)."""
 
-import contextlib
 import os
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from scmsim.core import resumable
@@ -16,11 +16,9 @@ from scmsim.perf.workload import NAME
 MATRIX = Kind("matrix", "cell", (NAME, f"{TEMPORARY}*"))
 
 
-@contextlib.contextmanager
-def opened(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> Iterator[Folder]:
+def opened(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> AbstractContextManager[Folder]:
     """Make or resume the folder of a matrix, locked; raises as `resumable.opened`."""
-    with resumable.opened(folder, MATRIX, identity) as found:
-        yield found
+    return resumable.opened(folder, MATRIX, identity)
 
 
 def save(folder: Folder, cell: Cell, record: Mapping[str, Any]) -> None:

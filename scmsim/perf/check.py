@@ -32,25 +32,16 @@ class Finding(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Findings, mounts and PMEM regions, and the measurements that they allow.
-
-    Attributes
-    ----------
-    possible : dict of str to str
-        "yes", or "no: ..." with the reason, for `hardware_counters`, `kernel_side`, `software_counters`, `tracepoints`,
-        `profile`, `drop_caches`, `dax` and `nova`.
-    backend : str or None
-        The back end that measures most here: "perf", "software", or None.
-    tables : dict of str to str
-        Name of the event table of each PMU.
-    """
+    """Findings, mounts and PMEM regions, and the measurements that they allow."""
 
     findings: list[Finding]
     mounts: list[Mount]
     regions: list[Region]
-    tables: dict[str, str]
+    tables: dict[str, str]  # name of the event table of each PMU
+    # "yes", or "no: ..." with the reason, for `hardware_counters`, `kernel_side`, `software_counters`, `tracepoints`,
+    # `profile`, `drop_caches`, `dax` and `nova`
     possible: dict[str, str]
-    backend: str | None
+    backend: str | None  # the back end that measures most here: "perf", "software", or None
 
     @property
     def obstacles(self) -> list[Finding]:
@@ -68,7 +59,7 @@ def examine(machine: Machine | None = None) -> Report:
     machine = machine or Machine()
     findings = [finding for looker in _LOOKERS for finding in looker(machine)]
     mounted, pmem = mounts(machine), regions(machine)
-    findings += [*_mount_findings(mounted), *_region_findings(machine, pmem)]
+    findings += [*_mount_findings(mounted), *_region_findings(pmem)]
     possible = _possible(machine, mounted)
     backend = next(
         (
@@ -182,27 +173,22 @@ def _permission(machine: Machine) -> Iterator[Finding]:
         yield Finding("kernel.kptr_restrict", str(hidden), LIMIT, "a profile cannot name the kernel's functions", fix)
 
 
-def _watchdog(machine: Machine) -> Iterator[Finding]:
-    value = machine.number("/proc/sys/kernel/nmi_watchdog")
+def _switch(name: str, value: int | None, effect: str, remark: str, fix: str) -> Finding:
+    """Return the finding on a switch that had better be off; `value` is None if the machine has no such switch."""
     if value:
-        yield Finding(
-            "NMI watchdog",
-            "on",
-            LIMIT if machine.pmus() else INFO,
-            "it holds one counter",
-            "sysctl kernel.nmi_watchdog=0",
-        )
-    else:
-        yield Finding("NMI watchdog", "n/a" if value is None else "off", FINE)
+        return Finding(name, "on", effect, remark, fix)
+    return Finding(name, "n/a" if value is None else "off", FINE)
+
+
+def _watchdog(machine: Machine) -> Iterator[Finding]:
+    value, effect = machine.number("/proc/sys/kernel/nmi_watchdog"), LIMIT if machine.pmus() else INFO
+    yield _switch("NMI watchdog", value, effect, "it holds one counter", "sysctl kernel.nmi_watchdog=0")
 
 
 def _clock(machine: Machine) -> Iterator[Finding]:
     base = "/sys/devices/system/cpu"
-    smt = machine.number(f"{base}/smt/active")
-    if smt:
-        yield Finding("SMT", "on", NOISE, "a sibling shares the TLB and the counters", f"echo off > {base}/smt/control")
-    else:
-        yield Finding("SMT", "n/a" if smt is None else "off", FINE)
+    smt, fix = machine.number(f"{base}/smt/active"), f"echo off > {base}/smt/control"
+    yield _switch("SMT", smt, NOISE, "a sibling shares the TLB and the counters", fix)
     said = (machine.text(f"{base}/{cpu}/cpufreq/scaling_governor") for cpu in machine.names(base))
     governors = {governor for governor in said if governor}
     if governors - {"performance"}:
@@ -210,25 +196,17 @@ def _clock(machine: Machine) -> Iterator[Finding]:
         yield Finding("governor", " ".join(sorted(governors)), NOISE, "the clock changes with the load", fix)
     else:
         yield Finding("governor", "performance" if governors else "n/a", FINE)
-    turbo, fix = machine.number(f"{base}/intel_pstate/no_turbo"), f"echo 1 > {base}/intel_pstate/no_turbo"
-    if turbo is None and (boost := machine.number(f"{base}/cpufreq/boost")) is not None:
-        turbo, fix = 1 - boost, f"echo 0 > {base}/cpufreq/boost"
-    if turbo == 0:
-        yield Finding("turbo", "on", NOISE, "the clock changes with temperature; counts do not", fix)
-    else:
-        yield Finding("turbo", "n/a" if turbo is None else "off", FINE)
+    turbo, fix = machine.number(f"{base}/cpufreq/boost"), f"echo 0 > {base}/cpufreq/boost"
+    if (no_turbo := machine.number(f"{base}/intel_pstate/no_turbo")) is not None:
+        turbo, fix = int(no_turbo == 0), f"echo 1 > {base}/intel_pstate/no_turbo"
+    yield _switch("turbo", turbo, NOISE, "the clock changes with temperature; counts do not", fix)
 
 
 def _memory(machine: Machine) -> Iterator[Finding]:
     huge = machine.text("/sys/kernel/mm/transparent_hugepage/enabled")
     yield Finding("transparent huge pages", huge or "n/a", INFO, "decides the page size of the program's buffer")
-    random = machine.number("/proc/sys/kernel/randomize_va_space")
-    if random:
-        yield Finding(
-            "address randomisation", "on", NOISE, "page alignment of buffers varies by run", "setarch -R COMMAND"
-        )
-    else:
-        yield Finding("address randomisation", "n/a" if random is None else "off", FINE)
+    random, remark = machine.number("/proc/sys/kernel/randomize_va_space"), "page alignment of buffers varies by run"
+    yield _switch("address randomisation", random, NOISE, remark, "setarch -R COMMAND")
     swaps = (machine.text("/proc/swaps") or "").splitlines()[1:]
     if swaps:
         yield Finding("swap", f"{len(swaps)} in use", NOISE, "", "swapoff --all")
@@ -296,7 +274,7 @@ def _mount_findings(mounted: list[Mount]) -> Iterator[Finding]:
             yield Finding(f"mount {mount.point}", mount.type, LIMIT, mount.remark, fix)
 
 
-def _region_findings(machine: Machine, pmem: list[Region]) -> Iterator[Finding]:
+def _region_findings(pmem: list[Region]) -> Iterator[Finding]:
     if not pmem:
         yield Finding("PMEM", "no region", LIMIT, "DAX needs one", "scmsim perf setup --show")
     for region in pmem:

@@ -39,17 +39,9 @@ class Counts:
 
 
 def from_stat(text: str, events: Sequence[Event], allow_multiplexing: bool = False) -> Counts:
-    """Return the counts of one pass.
+    """Return the counts of one pass from the output of `perf stat` for `events`, in the order of the request.
 
-    Parameters
-    ----------
-    text : str
-        Output of `perf stat`.
-    events : sequence of Event
-        The requested events, in order.
-    allow_multiplexing : bool
-        Take extrapolated values (and name them in `scaled`) instead of refusing them.
-
+    `allow_multiplexing`: take extrapolated values (and name them in `scaled`) instead of refusing them.
     Raises EnvironmentProblem if an event was not on a counter all the time; UsageError if the text is not the output of
     perf stat.
     """

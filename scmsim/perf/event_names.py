@@ -54,13 +54,9 @@ def modifier(event: str) -> tuple[str, str]:
 def fields(event: str, table: str | None = None) -> tuple[str, ...]:
     """Return the counter fields that an event supplies.
 
-    Parameters
-    ----------
-    event : str
-        perf's name, or a raw code as an event table writes it (`cpu/event=0x08,umask=0x10/`).
-    table : str, optional
-        The CPU's event table (`scmsim list events`).  Without it only names that mean the same in every table are
-        translated; `dTLB-loads`, say, keeps its own name.
+    `event` is perf's name, or a raw code as an event table writes it (`cpu/event=0x08,umask=0x10/`).  `table` is the CPU's event
+    table (`scmsim list events`); without it only names that mean the same in every table are translated, and `dTLB-loads`, say,
+    keeps its own name.
     """
     name = spelled(event)
     if name in SCHEMA or name in _EVERYWHERE:

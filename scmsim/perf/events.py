@@ -57,29 +57,16 @@ class Row(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """The events of one micro-architecture.
-
-    Attributes
-    ----------
-    pmu : str
-        The PMU's directory in /sys/bus/event_source/devices.
-    counters : int
-        Number of programmable counters per hardware thread while SMT is on.
-    rows : dict of str to Row
-        The row of each counter field; fields that form a ratio are adjacent.
-    absent : dict of str to str
-        The reason for each field that this CPU cannot supply.
-    generic : dict of str to str
-        The field that each of perf's generic TLB events counts on this CPU; CPUs differ in what such an event counts.
-    """
+    """The events of one micro-architecture."""
 
     name: str
     summary: str
     source: str
-    pmu: str
-    counters: int
-    rows: dict[str, Row]
-    absent: dict[str, str]
+    pmu: str  # the PMU's directory in /sys/bus/event_source/devices
+    counters: int  # number of programmable counters per hardware thread while SMT is on
+    rows: dict[str, Row]  # the row of each counter field; fields that form a ratio are adjacent
+    absent: dict[str, str]  # the reason for each field that this CPU cannot supply
+    # the field that each of perf's generic TLB events counts on this CPU; CPUs differ in what such an event counts
     generic: dict[str, str]
 
     def on(self, pmu: str) -> "Table":
@@ -88,13 +75,6 @@ class Table:
             return self
         rows = {field: _bind(row, self.pmu, pmu) for field, row in self.rows.items()}
         return dataclasses.replace(self, pmu=pmu, rows=rows)
-
-    def by_event(self, fields: Iterable[str]) -> dict[str, list[str]]:
-        """Return the events to count for these fields, each with the fields that it supplies (one event may supply two)."""
-        found: dict[str, list[str]] = {}
-        for field in fields:
-            found.setdefault(self.rows[field].event, []).append(field)
-        return found
 
 
 def _bind(row: Row, old: str, new: str) -> Row:
@@ -245,17 +225,11 @@ def _numbers(text: str) -> set[int]:
     return found
 
 
-def detect(cpuinfo: str) -> str | None:
-    """Return the table for a CPU, from the text of /proc/cpuinfo; None if no table covers the CPU.
-
-    On a hybrid CPU this is the table of the big cores; `detect_pmus` has both.
-    """
-    pmus = detect_pmus(cpuinfo)
-    return pmus.get("cpu_core") or next(iter(pmus.values()), None)
-
-
 def detect_pmus(cpuinfo: str) -> dict[str, str]:
-    """Return each PMU's table: {"cpu": "skylake"}, or {"cpu_core": "golden-cove", "cpu_atom": "gracemont"} if hybrid."""
+    """Return each PMU's table: {"cpu": "skylake"}, or {"cpu_core": "golden-cove", "cpu_atom": "gracemont"} if hybrid.
+
+    `cpuinfo` is the text of /proc/cpuinfo; the result is empty if no table covers the CPU.
+    """
     said = dict(re.findall(r"^([\w ]+?)\s*:[ \t]*(.*?)\s*$", cpuinfo.split("\n\n", 1)[0], re.MULTILINE))
     found = {}
     for name in registry.names("events"):
@@ -281,21 +255,11 @@ def _is(said: Mapping[str, str], cpu: Mapping[str, Any]) -> bool:
 def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[str]]:
     """Distribute fields over few passes, each of which fits the programmable counters, so that nothing is multiplexed.
 
-    Parameters
-    ----------
-    table : Table
-        Event table; fields are measured in its order, whatever the order of `fields`.
-    fields : iterable of str
-        Counter fields to measure; raises UsageError for a field that the table lacks, with the reason.
-    per_pass : int
-        Programmable counters that one pass may use (fewer if the CPU has fewer). Fixed counters and the `ALWAYS_COUNTED` are
-        additional; an always-counted field without a fixed counter uses one beyond `per_pass` if the CPU has one to spare.
-
-    Returns
-    -------
-    list of list of str
-        The fields of each pass, `ALWAYS_COUNTED` first. Two fields that one event supplies are in one pass and share a
-        counter (see `Table.by_event`).
+    Each pass has the `ALWAYS_COUNTED` first; the order of fields is that of the table.  Two fields that one event supplies are in
+    one pass and share a counter.  A pass uses at most `per_pass` programmable counters (fewer if the CPU has fewer).  Fixed
+    counters and the `ALWAYS_COUNTED` are additional; an always-counted field without a fixed counter uses one beyond `per_pass` if
+    the CPU has one to spare.
+    Raises UsageError for a field that the table lacks, with the reason.
     """
     wanted = set(fields)
     for field in wanted - table.rows.keys():

@@ -61,10 +61,7 @@ def fields(table: events.Table, request: Request) -> list[str]:
 def choose(table: events.Table, request: Request, why_not: Callable[[str], str | None]) -> Choice:
     """Probe every event by its name, then by its raw code, and put the working events into passes.
 
-    Parameters
-    ----------
-    why_not : callable
-        Returns why perf does not count an event, None if it does.
+    `why_not` returns why perf does not count an event, None if it does.
     """
     names: dict[str, str] = {}
     why_absent: dict[str, str] = {}

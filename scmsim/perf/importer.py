@@ -49,38 +49,20 @@ _WRITES = ("append", "write", "rewrite", "wsync", "fwrite")
 
 @dataclass(frozen=True)
 class About:
-    """Facts about measurements that the files do not state.
+    """Facts about measurements that the files do not state."""
 
-    Attributes
-    ----------
-    fs : str
-        Label of the file system of perf's files; default: the name of the file.
-    names : mapping
-        Other names for file systems, {"NOVA": "nova-cow"}; by default the thesis' three become ext4, ext4-dax and nova.
-    cell : mapping
-        `operation`, `file_bytes`, `unit_bytes` of perf's files.
-    calls : int
-        Calls that perf's files cover; 0 if unknown.
-    table : str or None
-        Event table of the measured CPU (`scmsim list events`): determines the meaning of ambiguous event names.
-    mode : str
-        "user" or "kernel" if perf counted only that mode without stating it in the names (--all-user, --all-kernel).
-    cpu, kernel : str
-        CPU and kernel of the measured machine.
-    repeats, total : int
-        Repeats of each cell of the thesis' columns, and bytes moved per repeat (for the number of calls).
-    """
-
-    fs: str = ""
+    fs: str = ""  # label of the file system of perf's files; default: the name of the file
+    # other names for file systems, {"NOVA": "nova-cow"}; by default the thesis' three become ext4, ext4-dax and nova
     names: Mapping[str, str] | None = None
-    cell: Mapping[str, Any] | None = None
-    calls: int = 0
+    cell: Mapping[str, Any] | None = None  # `operation`, `file_bytes`, `unit_bytes` of perf's files
+    calls: int = 0  # calls that perf's files cover; 0 if unknown
+    # event table of the measured CPU (`scmsim list events`): determines the meaning of ambiguous event names
     table: str | None = None
-    mode: str = ""
-    cpu: str = ""
-    kernel: str = ""
-    repeats: int = 10
-    total: int = TOTAL
+    mode: str = ""  # "user" or "kernel" if perf counted only that mode without stating it in the names (--all-user, --all-kernel)
+    cpu: str = ""  # of the measured machine
+    kernel: str = ""  # of the measured machine
+    repeats: int = 10  # repeats of each cell of the thesis' columns
+    total: int = TOTAL  # bytes moved per repeat of the thesis' columns, for the number of calls
 
     def named(self, fs: str) -> str:
         """Return the file system's name in the result."""

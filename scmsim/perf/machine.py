@@ -83,18 +83,9 @@ def _nameless_file(folder: str) -> int:
 
 
 class Machine:
-    """A Linux machine as seen below `root`.
+    """A Linux machine as seen below `root`, a folder that replaces `/`.
 
-    Parameters
-    ----------
-    root : path
-        Folder that replaces `/`.
-    run : callable
-        Runs an argv list to its end and returns `Done`.
-    which : callable
-        Returns the path of a tool, or None.
-    dax : callable
-        Returns whether a new file in a folder uses direct access, like `dax_attribute`.
+    `run` runs an argv list to its end, `which` finds a tool, and `dax` returns whether a new file in a folder uses direct access.
     """
 
     def __init__(

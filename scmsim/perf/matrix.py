@@ -53,17 +53,11 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Target:
-    """A file system under measurement: a directory on it, named by `label` in the result.
-
-    Attributes
-    ----------
-    create : bool
-        Make the directory if it is missing, and remove it at the end.
-    """
+    """A file system under measurement: a directory on it, named by `label` in the result."""
 
     label: str
     path: str
-    create: bool = False
+    create: bool = False  # make the directory if it is missing, and remove it at the end
 
 
 @dataclass(frozen=True)

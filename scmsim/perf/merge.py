@@ -1,7 +1,7 @@
 """Merge the readings of one `perf stat` into one per event, over all places, intervals, core types and groups."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from scmsim.core.errors import UsageError
@@ -43,11 +43,6 @@ def merge(stat: Stat) -> Merged:
     readings = {event: _sum(several) for event, several in events.items()}
     _check_totals(stat, readings, notes)
     return Merged(readings, list(dict.fromkeys(notes)))
-
-
-def merged(readings: Iterable[Reading]) -> dict[str, Reading]:
-    """Return one reading per event, see `merge`."""
-    return merge(Stat(list(readings))).readings
 
 
 def _check_places(readings: Sequence[Reading]) -> None:

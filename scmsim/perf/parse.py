@@ -31,15 +31,9 @@ def parse_stat(text: str) -> list[Reading]:
 
 
 def read_stat(text: str) -> Stat:
-    """Return everything that one `perf stat` printed.
+    """Return everything that one `perf stat` printed with -j, with -x (any separator) or plain.
 
-    Parameters
-    ----------
-    text : str
-        Output of `perf stat` with -j, with -x (any separator) or plain.
-
-    Raises UsageError if the text holds no reading (perf's message is quoted), or a line of perf that is cut off or
-    wrong.
+    Raises UsageError if the text holds no reading (perf's message is quoted), or a line of perf that is cut off or wrong.
     """
     kind = stat_kind(text)
     if kind is None:

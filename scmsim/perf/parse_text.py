@@ -108,7 +108,7 @@ def _row(rest: str, where: str) -> Reading | None:
     match = _COUNT.match(rest)
     if not match:
         return None
-    parts = _names(_TAIL.sub("", rest[match.end() :]).rstrip(), rest)
+    parts = _names(_TAIL.sub("", rest[match.end() :]).rstrip())
     if parts is None:
         return None
     unit, event, cgroup = parts
@@ -116,7 +116,7 @@ def _row(rest: str, where: str) -> Reading | None:
     return reading(event, value, where, unit=unit, reason=reason, cgroup=cgroup)
 
 
-def _names(head: str, line: str) -> tuple[str, str, str | None] | None:
+def _names(head: str) -> tuple[str, str, str | None] | None:
     """Return unit, event and control group of `[unit] event [cgroup]`; None if the text has no event."""
     if _MSEC.search(head):
         return "msec", _MSEC.sub("", head), None

@@ -90,11 +90,7 @@ def plain(symbol: str) -> str:
 def reduced(text: str | Iterable[str], fs: str | None = None) -> Sites:
     """Return the events in the output of `perf script` by symbol and by mechanism.
 
-    Parameters
-    ----------
-    fs : str, optional
-        Model or map whose mechanisms to use; without it only program and kernel are distinguished.
-
+    `fs` is the model or map whose mechanisms to use; without it only program and kernel are distinguished.
     Raises UnknownName for a file system without a map; UsageError if no sample names a symbol.
     """
     table = _BySite(rules(map_for(fs)) if fs else {})
@@ -120,19 +116,10 @@ class _BySite(Table):
 
 
 def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 0, graph: str = "fp") -> Sites:
-    """Run a program under `perf record` and reduce its samples.
+    """Run a program (argv, no shell) under `perf record` and reduce its samples; its output goes to standard error.
 
-    Parameters
-    ----------
-    command : sequence of str
-        Program and arguments; no shell.  Its output goes to standard error.
-    event : str
-        perf's name or raw code of the event.
-    period : int
-        Events per sample, so that shares are shares of events; 0: perf chooses.
-    graph : str
-        How perf walks the stack: fp, dwarf or lbr.
-
+    `event` is perf's name or raw code, `period` the events per sample, so that shares are shares of events (0: perf chooses), and
+    `graph` how perf walks the stack: fp, dwarf or lbr.
     Raises EnvironmentProblem if perf is missing, cannot sample the event here, or took no sample.
     """
     check_permission("all", Machine())
@@ -167,10 +154,7 @@ def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 
 def as_run(found: Sites, fs: str, command: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Run:
     """Return the profile as a Run: `sites` by mechanism, `groups` by symbol, `counters` the events sampled.
 
-    Parameters
-    ----------
-    fields : mapping
-        Counter fields that each event supplies.
+    `fields` are the counter fields that each event supplies.
     """
     made = Run(fs, params={"command": " ".join(command)})
     for event, by_site in found.own.items():

@@ -22,17 +22,9 @@ class Counted(NamedTuple):
 
 
 def count(backend: Backend, command: Sequence[str], *, label: str, repeats: int, allow_multiplexing: bool) -> Counted:
-    """Count a program from start to end.
+    """Count a program (argv, no shell) from start to end; `label` is the result's `fs`, by which results are compared.
 
-    Parameters
-    ----------
-    command : sequence of str
-        Program and arguments; no shell.
-    label : str
-        `fs` of the result: the label by which results are compared.
-    allow_multiplexing : bool
-        Accept values that perf extrapolated.
-
+    `allow_multiplexing`: accept values that perf extrapolated.
     Raises EnvironmentProblem if perf fails, or an event had to share its counter.
     """
     runs, status = [], 0

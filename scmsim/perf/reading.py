@@ -25,68 +25,35 @@ _CLOCK = re.compile(r"(?:task|cpu)-clock(?::\w+)?")  # in ms, and without a unit
 
 
 class Reading(NamedTuple):
-    """One event as perf reported it.
+    """One event as perf reported it."""
 
-    Attributes
-    ----------
-    event : str
-        Name as perf printed it, without the PMU of a hybrid CPU; a modifier is kept: "page-faults:u".
-    value : int, float or None
-        None if perf could not count; then `reason` is "not supported" or "not counted".
-    unit : str
-        "" for counts, else perf's unit: "msec", "Joules".
-    running_percent : float
-        Share of the time in which the event was on a counter; below 100 the value is an extrapolation.
-    pmu : str
-        "cpu_core", "cpu_atom" ... if the event named one, else "".
-    cpu : str
-        Aggregation as perf printed it ("CPU0", "S0-D0", "perf-1234"), "" for the whole run.
-    interval : float or None
-        Seconds since the start, with `perf stat -I`.
-    spread_percent : float or None
-        With `perf stat -r`: standard error of the mean over the mean, in percent (perf calls it variance).
-    cgroup : str or None
-        The control group that was counted, with -G or --for-each-cgroup.
-    """
-
-    event: str
-    value: int | float | None
-    unit: str = ""
+    event: str  # name as perf printed it, without the PMU of a hybrid CPU; a modifier is kept: "page-faults:u"
+    value: int | float | None  # None if perf could not count; then `reason` is "not supported" or "not counted"
+    unit: str = ""  # "" for counts, else perf's unit: "msec", "Joules"
+    # share of the time in which the event was on a counter; below 100 the value is an extrapolation
     running_percent: float = 100.0
-    pmu: str = ""
-    cpu: str = ""
+    pmu: str = ""  # "cpu_core", "cpu_atom" ... if the event named one, else ""
+    cpu: str = ""  # aggregation as perf printed it ("CPU0", "S0-D0", "perf-1234"), "" for the whole run
     reason: str = ""
-    interval: float | None = None
+    interval: float | None = None  # seconds since the start, with `perf stat -I`
+    # with `perf stat -r`: standard error of the mean over the mean, in percent (perf calls it variance)
     spread_percent: float | None = None
-    cgroup: str | None = None
+    cgroup: str | None = None  # the control group that was counted, with -G or --for-each-cgroup
 
 
 @dataclass
 class Stat:
-    """The output of one `perf stat`.
+    """The output of one `perf stat`."""
 
-    Attributes
-    ----------
-    readings : list of Reading
-        Counts, in the order in which perf printed them, without rows that total other rows.
-    not_understood : list of str
-        Lines that are neither a count nor a known line without one, each with its number.
-    system_wide : bool
-        Whether the output states that all tasks of the CPUs were counted (-a, -C).
-    metrics : int
-        Lines with only metrics (--metric-only, --topdown).
-    totals : list of Reading
-        Rows that total the intervals (--summary): compared with them, never added to them.
-    notes : list of str
-        Notes for the reader of the counts.
-    """
-
+    # counts, in the order in which perf printed them, without rows that total other rows
     readings: list[Reading] = field(default_factory=list)
+    # lines that are neither a count nor a known line without one, each with its number
     not_understood: list[str] = field(default_factory=list)
-    system_wide: bool = False
-    metrics: int = 0
+    system_wide: bool = False  # whether the output states that all tasks of the CPUs were counted (-a, -C)
+    metrics: int = 0  # lines with only metrics (--metric-only, --topdown)
+    # rows that total the intervals (--summary): compared with them, never added to them
     totals: list[Reading] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # notes for the reader of the counts
 
     def add(self, found: Reading, total: bool = False) -> None:
         """Add a reading; a reading that totals the intervals is kept in `totals`."""

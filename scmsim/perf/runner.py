@@ -65,23 +65,10 @@ def obstacles(matrix: Matrix, backend: Backend, out: Any) -> list[str]:
 
 
 def run(matrix: Matrix, backend: Backend, store: Folder, progress: Progress | None = None) -> int:
-    """Measure every cell that the store lacks; return the number of measured cells.
+    """Measure every cell that the store lacks; return the number of measured cells.  `progress` is called before each cell.
 
-    Parameters
-    ----------
-    matrix, backend
-        What to measure, and how.
-    store : Folder
-        Where finished cells go; its cells are not measured again.
-    progress : callable(cell, done, in all, seconds left), optional
-        Called before each cell.
-
-    Raises
-    ------
-    EnvironmentProblem
-        If the machine fails: no space, read-only, unmounted, perf killed.  Finished cells are kept, the rest is cleaned up.
-    Stopped
-        After SIGINT, SIGTERM or SIGHUP.
+    Raises EnvironmentProblem if the machine fails: no space, read-only, unmounted, perf killed.  Raises Stopped after SIGINT,
+    SIGTERM or SIGHUP.  Finished cells are kept, the rest is cleaned up.
     """
     finished = store.finished()
     todo = [cell for cell in matrix.cells() if cell.key not in finished]

@@ -6,6 +6,7 @@ Source: builtin-script.c and util/evsel_fprintf.c of linux/tools/perf, and real 
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -24,29 +25,15 @@ _Key = tuple[str, str, str, bool]  # event, symbol, dso, kernel
 
 
 class Symbol(NamedTuple):
-    """One row of a profile.
+    """One row of a profile."""
 
-    Attributes
-    ----------
-    event, symbol, dso : str
-        As perf printed them, without the offset: "page-faults", "ext4_iomap_begin", "[kernel.kallsyms]".
-    kernel : bool
-        Whether the address is in the kernel's half.
-    samples : int
-        Samples taken in the symbol itself.
-    own : int
-        Events of these samples: the sum of their periods if perf printed them, else the number of samples.
-    total : int
-        Events of the samples with the symbol anywhere in their call graph (once per sample).
-    """
-
-    event: str
-    symbol: str
-    dso: str
-    kernel: bool
-    samples: int
-    own: int
-    total: int
+    event: str  # this field and the next two are as perf printed them: "page-faults"
+    symbol: str  # without the offset: "ext4_iomap_begin"
+    dso: str  # "[kernel.kallsyms]"
+    kernel: bool  # whether the address is in the kernel's half
+    samples: int  # samples taken in the symbol itself
+    own: int  # events of these samples: the sum of their periods if perf printed them, else the number of samples
+    total: int  # events of the samples with the symbol anywhere in their call graph (once per sample)
 
 
 @dataclass
@@ -90,9 +77,7 @@ class Table:
     def __init__(self) -> None:
         self.event, self.period = "", 1
         self.frames: list[tuple[str, str, bool]] = []
-        self.samples: dict[_Key, int] = {}
-        self.own: dict[_Key, int] = {}
-        self.total: dict[_Key, int] = {}
+        self.samples, self.own, self.total = Counter[_Key](), Counter[_Key](), Counter[_Key]()
 
     def add(self, line: str, number: int) -> None:
         """Add one line: a sample's head, a frame of its call graph, or the empty line after it."""
@@ -121,10 +106,10 @@ class Table:
         """Count the sample that was read."""
         for depth, frame in enumerate(dict.fromkeys(self.frames)):
             key = (self.event, *frame)
-            self.total[key] = self.total.get(key, 0) + self.period
+            self.total[key] += self.period
             if depth == 0:
-                self.own[key] = self.own.get(key, 0) + self.period
-                self.samples[key] = self.samples.get(key, 0) + 1
+                self.own[key] += self.period
+                self.samples[key] += 1
         if len(self.total) > MAX_SYMBOLS:
             raise UsageError(f"more than {MAX_SYMBOLS} symbols; is this the output of perf script?")
         self.event, self.frames = "", []
@@ -132,12 +117,11 @@ class Table:
     def profile(self) -> Profile:
         """Return all rows, sorted."""
         rows = [
-            Symbol(*key, samples=self.samples.get(key, 0), own=self.own.get(key, 0), total=total)
-            for key, total in self.total.items()
+            Symbol(*key, samples=self.samples[key], own=self.own[key], total=total) for key, total in self.total.items()
         ]
-        events: dict[str, int] = {}
+        events = Counter[str]()
         for row in rows:
-            events[row.event] = events.get(row.event, 0) + row.own
+            events[row.event] += row.own
         rows.sort(key=lambda row: (row.event, -row.own, -row.total, row.symbol, row.dso))
         return Profile(rows, events)
 

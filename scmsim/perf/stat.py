@@ -69,15 +69,9 @@ class Perf:
         return None if counted else f"perf: {event} {readings[0].reason}"
 
     def region(self, command: Sequence[str], events: Sequence[Event], timeout_s: float | None) -> Ran:
-        """Count a bundled program, which switches counting on and off around its loop.
+        """Count a bundled program (argv, no shell), which switches counting on and off around its loop.
 
-        Parameters
-        ----------
-        command : sequence of str
-            Program and arguments; "{ctl}" and "{ack}" are replaced by the two fifos.
-        timeout_s : float or None
-            Kill the program after this time.
-
+        "{ctl}" and "{ack}" in `command` are replaced by the two fifos.  The program is killed after `timeout_s` seconds.
         Raises EnvironmentProblem if perf was killed, or the run took too long.
         """
         with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.folder) as folder:

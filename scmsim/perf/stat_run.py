@@ -18,16 +18,9 @@ UNIT = "unit of "  # prefix of the names of a run's params that hold the units o
 def fill(run: Run, text: str, table: str | None = None, mode: str = "") -> None:
     """Put the counts of one `perf stat` into a run.
 
-    Parameters
-    ----------
-    run : Run
-        Receives `counters` (whole counts, times in ns), `groups` by mode, `metrics` (figures with another unit), `events`,
-        `why_absent` and `warnings`.
-    table : str, optional
-        Event table of the measured CPU.
-    mode : str
-        Mode of the events whose names have no modifier: "user", "kernel" or "" for both.
-
+    The run receives `counters` (whole counts, times in ns), `groups` by mode, `metrics` (figures with another unit), `events`,
+    `why_absent` and `warnings`.  `table` is the event table of the measured CPU.  `mode` is that of the events whose names have no
+    modifier: "user", "kernel" or "" for both.
     Raises UsageError if perf counted nothing, or something that cannot be read or added up.
     """
     stat = read_stat(text)

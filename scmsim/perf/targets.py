@@ -41,7 +41,7 @@ class Place:
         try:
             now = os.stat(self.target.path)
         except OSError as error:
-            raise _failed(error, self.target) from None
+            raise failed(error.errno, self.target) from None
         if (now.st_dev, now.st_ino) != (self.device, self.inode):
             raise EnvironmentProblem(
                 f"{self.target.path!r} is no longer the directory that it was, was {self.target.label} unmounted? mount it "
@@ -58,12 +58,8 @@ class Place:
 def opened(targets: Sequence[Target], needed: int, allow_other_files: bool = False) -> Iterator[dict[str, Place]]:
     """Check and mark all targets; at the end remove the marker, the data file and directories that were made here.
 
-    Raises
-    ------
-    UsageError
-        If a target is not a dedicated directory: missing, a block device, holding other files.
-    EnvironmentProblem
-        If a target is read-only or has less than `needed` bytes free.
+    Raises UsageError if a target is not a dedicated directory: missing, a block device, holding other files; EnvironmentProblem
+    if a target is read-only or has less than `needed` bytes free.
     """
     for target in targets:
         check(target, needed, allow_other_files)
@@ -97,7 +93,7 @@ def check(target: Target, needed: int, allow_other_files: bool = False) -> None:
         hint = "make it, or set create = true" if not target.create else "its parent does not exist either"
         raise UsageError(f"no directory {path!r} for {target.label}; mount the file system there; {hint}") from None
     except OSError as error:
-        raise _failed(error, target) from None
+        raise failed(error.errno, target) from None
     if stat.S_ISBLK(mode):
         raise UsageError(f"{path!r} is a block device, and only directories are written to; give its mount point")
     if not stat.S_ISDIR(mode):
@@ -138,7 +134,7 @@ def _open(target: Target) -> Place:
             file.truncate()
         found = os.stat(target.path)
     except OSError as error:
-        raise _failed(error, target) from None
+        raise failed(error.errno, target) from None
     return Place(target, found.st_dev, found.st_ino, made)
 
 
@@ -152,12 +148,9 @@ def _leave(place: Place) -> None:
             os.rmdir(place.target.path)
 
 
-def _failed(error: OSError, target: Target) -> EnvironmentProblem:
-    return failed(error.errno or errno.EIO, target)
-
-
-def failed(number: int, target: Target) -> EnvironmentProblem:
-    """Return the error for an errno on a target, with advice."""
+def failed(number: int | None, target: Target) -> EnvironmentProblem:
+    """Return the error for an errno on a target, with advice; None means EIO."""
+    number = number or errno.EIO
     what = {
         errno.ENOSPC: "is full; free some space, or measure smaller files",
         errno.EDQUOT: "is over its quota; free some space, or measure smaller files",

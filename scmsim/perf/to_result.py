@@ -18,10 +18,7 @@ from scmsim.result.metrics import TABLE7, table7
 def result(matrix: Matrix, backend: Backend, store: Folder, config: str | None = None) -> Result:
     """Return all cells of a finished matrix, in the order of the file (not of the run).
 
-    Parameters
-    ----------
-    config : str
-        The file that the matrix was read from, recorded with its digest.
+    `config` is the file that the matrix was read from, recorded with its digest.
     """
     events = hardware.events_of(backend.passes)
     cells = [cell._replace(repeat=repeat) for cell in matrix.points() for repeat in range(1, matrix.repeats + 1)]

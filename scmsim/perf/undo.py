@@ -69,10 +69,7 @@ def do(step: Step, machine: Machine) -> None:
 class Journal:
     """The marker file of a folder: the changes made, and how to undo them.
 
-    Parameters
-    ----------
-    folder : str
-        A folder that does not exist, is empty, or carries a marker; raises UsageError for any other.
+    Raises UsageError for a folder that exists, is not empty, and has no marker.
     """
 
     def __init__(self, folder: str) -> None:

@@ -228,7 +228,7 @@ def touches(
 
 
 def _touched(loop: "Loop", touched: "Touches", source: Source, progress: Progress | None) -> Iterator[np.ndarray]:
-    for batch in _told(source, loop.model.fs, progress):
+    for batch in reported(source, loop.model.fs, progress):
         loop.take(batch)
         yield from touched.addresses
         touched.addresses = []
@@ -248,19 +248,19 @@ def place(
     registry.path("fs", fs)
     model = Model(fs, model_params("fs", fs, params), source.files)
     loop = Loop(model, [], source.files)
-    for batch in _told(source, fs, progress):
+    for batch in reported(source, fs, progress):
         loop.take(batch)
     failed = int(model.status[0]["failed"]) + sum(loop.failing.counts.values())
     return {**model.space(), "failed_operations": failed}, model
 
 
-def _told(source: Source, fs: str, progress: Progress | None) -> Iterator[np.recarray]:
+def reported(source: Source, what: str, progress: Progress | None) -> Iterator[np.recarray]:
     """Yield the batches of a trace and report progress after each."""
     if progress:
-        progress(fs, 0, source.rows)
+        progress(what, 0, source.rows)
     done = 0
     for batch in source.batches(CHUNK):
         yield batch
         done += len(batch)
         if progress:
-            progress(fs, done, source.rows)
+            progress(what, done, source.rows)

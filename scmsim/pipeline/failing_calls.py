@@ -76,15 +76,7 @@ def mark(ops, is_dir, most, out):
 
 
 class FailingCalls:
-    """Replaces and counts the failing and overlong calls of one replay.
-
-    Parameters
-    ----------
-    files : Files
-        Side table of the trace.
-    most_bytes : int
-        Largest file size that the file system allows.
-    """
+    """Replaces and counts the failing and overlong calls of one replay; files of the file system have at most `most_bytes`."""
 
     def __init__(self, files: Files, most_bytes: int = LARGEST_FILE) -> None:
         self._is_dir, self._most = np.array(files.is_dir, bool), most_bytes

@@ -44,10 +44,7 @@ def parse_shared(text: str) -> list[str]:
 def parse(text: str) -> list[int]:
     """Parse numbers of threads: "8", "1..16" or "1,2,4".
 
-    Raises
-    ------
-    UsageError
-        For another form, or a number that is not 1 to `MOST`.
+    Raises UsageError for another form, or a number that is not 1 to `MOST`.
     """
     found: list[int] = []
     for part in text.split(","):
@@ -81,7 +78,7 @@ def under_load(run: Run, threads: Iterable[int], shared: Sequence[str] = ()) -> 
     medium = read_medium(run.medium)
     alone = sum(run.time_ns.values()) / run.calls
     whole = _at_medium(run.counters, medium, run.calls, alone)
-    networks = _networks(medium, alone, whole, holds(run, medium, shared))
+    networks = _networks(medium, whole, holds(run, medium, shared))
     found = []
     for count in threads:
         states = [_solved(count, alone, stations, sum(whole)) for stations in networks]
@@ -117,9 +114,7 @@ class Hold:
         return 1.0 if count < 2 else 1 / CONTENDED
 
 
-def _networks(
-    medium: dict[str, Any], alone: float, whole: tuple[float, float], locks: Mapping[str, Hold]
-) -> list[list[Station]]:
+def _networks(medium: dict[str, Any], whole: tuple[float, float], locks: Mapping[str, Hold]) -> list[list[Station]]:
     """Return two networks of stations: the first counts the medium's time under a lock at the medium, the second at the lock.
 
     A thread that holds a lock while it waits for the medium occupies two stations, which such a network cannot express.  Each

@@ -57,14 +57,7 @@ def parts(source: Any, chunk: int) -> Iterator[tuple[Callable[[int], Iterable[np
 class PeriodDetector:
     """Detector of a state that recurs between the passes over one repeated part of a trace.
 
-    Parameters
-    ----------
-    model : Model
-        The file system.
-    stages : sequence of Stage
-        The stages that the model's events pass through.
-    ended : array of one number
-        Trace time of the last operation, which is one of the stages' totals.
+    `stages` are those that the model's events pass through; `ended` has the trace time of the last operation, one of their totals.
     """
 
     def __init__(self, model: Any, stages: Sequence[Any], ended: np.ndarray) -> None:

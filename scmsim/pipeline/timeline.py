@@ -21,23 +21,14 @@ MOST_WINDOWS = 10_000
 
 @dataclass
 class Timeline:
-    """A run and its windows.
-
-    Attributes
-    ----------
-    run : Run
-    starts : int64 array
-        Trace time, ns, of the first operation of each window, and of the last operation of the trace.
-    counts : dict
-        Site -> counter -> int64 array with one count per window; the counts add up to those of the run's `sites`.
-    operations : int64 array
-        Number of operations of each window.
-    """
+    """A run and its windows."""
 
     run: Run
+    # int64 array: trace time, ns, of the first operation of each window, and of the last operation of the trace
     starts: np.ndarray
+    # site -> counter -> int64 array with one count per window; the counts add up to those of the run's `sites`
     counts: dict[str, dict[str, np.ndarray]]
-    operations: np.ndarray
+    operations: np.ndarray  # int64 array: number of operations of each window
 
 
 class _Snapshots(Stage):

@@ -355,12 +355,7 @@ def curve(rows: Rows) -> Chart | None:
 def merged(lines: Mapping[str, Mapping[Any, float]], log: bool = False) -> dict[str, str]:
     """Return the lines to draw and their names: indistinguishable lines become one line with all their names.
 
-    Parameters
-    ----------
-    lines : mapping
-        Name -> x -> value.
-    log : bool
-        Whether the axis of values is logarithmic.
+    `lines` is name -> x -> value; `log`: the axis of values is logarithmic.
     """
     scaled = {
         name: {x: math.log(y) if log else y for x, y in line.items() if y > 0 or not log}

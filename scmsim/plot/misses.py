@@ -12,15 +12,7 @@ _WAYS = (1, 4, 16)  # numbers of ways that are drawn, of those that were counted
 def draw(rows: list[dict[str, Any]], path: str, of: str = "", style: Style | None = None) -> None:
     """Draw misses over entries, with a line for each page size (and number of ways) and logarithmic axes.
 
-    Parameters
-    ----------
-    rows : list of dict
-        Rows as printed by `scmsim mrc --json`.
-    path : str
-        F.svg, F.png, F.pdf or F.html.
-    of : str
-        Source of the addresses: a trace and its file system.
-
+    `rows` are those of `scmsim mrc --json`; `of` names the source of the addresses: a trace and its file system.
     Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
     """
     alt = altair()

@@ -20,16 +20,7 @@ _PANEL = {"width": 640, "height": 140}
 
 
 def draw(found: Sequence[Timeline], counters: Sequence[str], path: str, of: str, style: Style | None = None) -> None:
-    """Draw a panel for each file system and counter.
-
-    Parameters
-    ----------
-    counters : sequence of str
-        Counters that a run has by mechanism (`export.stacks.chosen`).
-    path : str
-        F.svg, F.png, F.pdf or F.html.
-    of : str
-        Name of the trace.
+    """Draw a panel for each file system and counter (that a run has by mechanism: `export.stacks.chosen`); `of` names the trace.
 
     Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
     """

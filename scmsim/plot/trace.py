@@ -1,6 +1,7 @@
 """Draw a trace, one panel per file: the offsets of reads and writes over time, or the bytes moved at each offset."""
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,7 @@ def heat(trace: StoredTrace, file: int, last: int, end: int) -> np.ndarray:
     """Return a file's bytes moved as an array: equal parts of the time to `last` ns by equal parts of [0, `end`)."""
     sums = np.zeros((_COLUMNS, _ROWS), np.int64)
     edges = np.arange(_ROWS + 1) * end // _ROWS
-    for batch in trace.batches(CHUNK):
-        rows = _transfers(batch)
+    for rows in _transfers(trace):
         rows = rows[rows["file"] == file]
         column = rows["time_ns"] * _COLUMNS // (last + 1)
         start, stop = rows["offset"], rows["offset"] + rows["length"]
@@ -99,8 +99,7 @@ def heat(trace: StoredTrace, file: int, last: int, end: int) -> np.ndarray:
 def _extents(trace: StoredTrace) -> tuple[int, np.ndarray]:
     """Return (time of the last transfer, end of the furthest transfer of each file)."""
     last, ends = 0, np.zeros(len(trace.files), np.int64)
-    for batch in trace.batches(CHUNK):
-        rows = _transfers(batch)
+    for rows in _transfers(trace):
         last = max(last, int(rows["time_ns"].max(initial=0)))
         np.maximum.at(ends, rows["file"], rows["offset"] + rows["length"])
     return last, ends
@@ -136,8 +135,7 @@ def _hot_panel(altair: Any, name: str, sums: np.ndarray, most: tuple[float, int]
 def _busiest(trace: StoredTrace, files: int) -> tuple[list[int], np.ndarray]:
     """Return (ids of the files with the most bytes moved, (reads, writes) of every file)."""
     moved, calls = np.zeros(len(trace.files)), np.zeros((len(trace.files), 2), np.int64)
-    for batch in trace.batches(CHUNK):
-        rows = _transfers(batch)
+    for rows in _transfers(trace):
         np.add.at(moved, rows["file"], rows["length"].astype(np.float64))
         np.add.at(calls, (rows["file"], (rows["op"] == WRITE).astype(int)), 1)
     chosen = [i for i in np.argsort(-moved, kind="stable")[:files].tolist() if moved[i]]
@@ -149,8 +147,7 @@ def _busiest(trace: StoredTrace, files: int) -> tuple[list[int], np.ndarray]:
 def _sample(trace: StoredTrace, every: np.ndarray) -> np.ndarray:
     """Return about one in every[file, write] transfers; none where `every` is 0."""
     parts, seen = [], 0
-    for batch in trace.batches(CHUNK):
-        rows = _transfers(batch)
+    for rows in _transfers(trace):
         number = np.arange(seen, seen + len(rows), dtype=np.uint64)
         seen += len(rows)
         wanted = every[rows["file"], (rows["op"] == WRITE).astype(int)].astype(np.uint64)
@@ -160,9 +157,11 @@ def _sample(trace: StoredTrace, every: np.ndarray) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _transfers(batch: np.ndarray) -> np.ndarray:
-    rows = batch.view(np.ndarray)
-    return rows[(rows["op"] == READ) | (rows["op"] == WRITE)]
+def _transfers(trace: StoredTrace) -> Iterator[np.ndarray]:
+    """Yield the reads and writes of each batch of a trace."""
+    for batch in trace.batches(CHUNK):
+        rows = batch.view(np.ndarray)
+        yield rows[(rows["op"] == READ) | (rows["op"] == WRITE)]
 
 
 def _chart(altair: Any, trace: StoredTrace, chosen: list[int], every: np.ndarray, rows: np.ndarray) -> Any:

@@ -64,29 +64,15 @@ class Published(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """The simulated answer to a published row.
+    """The simulated answer to a published row."""
 
-    Attributes
-    ----------
-    simulated : number, tuple of numbers, text or None
-        A single value; (least, greatest) for a range; one value per system if the published row lists several.
-    kind : str
-        One of KINDS.
-    note : str
-        What was run, and the reason for a difference.
-    holds : bool or None
-        For a trend: whether the direction equals the published one.
-    set_by_row : tuple of int
-        Columns that set a cost of the model, and so have no verdict.
-    with_cost : number or None
-        The simulated value including a cost that the document left out; the note names the cost.
-    """
-
+    # a single value; (least, greatest) for a range; one value per system if the published row lists several
     simulated: Number | tuple[Number, ...] | str | None
-    kind: str = "derived"
-    note: str = ""
-    holds: bool | None = None
-    set_by_row: tuple[int, ...] = ()
+    kind: str = "derived"  # one of KINDS
+    note: str = ""  # what was run, and the reason for a difference
+    holds: bool | None = None  # for a trend: whether the direction equals the published one
+    set_by_row: tuple[int, ...] = ()  # columns that set a cost of the model, and so have no verdict
+    # the simulated value including a cost that the document left out; the note names the cost
     with_cost: Number | None = None
 
 

@@ -5,7 +5,6 @@ single figures of these tables (derived by tools/calibration/scm_manager.py); do
 row.
 """
 
-from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any, cast
 
@@ -14,7 +13,7 @@ import numpy as np
 from scmsim import medium as media
 from scmsim.core.records import OP, OP_COLUMNS, OPS, SETUP, Files, Source
 from scmsim.mmu.presets import timing
-from scmsim.reproduce.replays import replay
+from scmsim.reproduce.replays import Rows, replay
 from scmsim.reproduce.rows import Answer, full_only, published
 from scmsim.result.time import estimate
 from scmsim.workload import andrew, memory_objects, postmark
@@ -45,24 +44,14 @@ PROGRAMS = {"SCMM-21": "distillery", "SCMM-22": "ftpget", "SCMM-23": "insmod", "
 PER_PIECE = ("distillery", "ftpget", "cp")
 
 
-class _Rows:
-    """A trace of a few operations, given as (op, file, offset, length, file2, flag)."""
-
-    def __init__(self, rows: list[tuple[str, int, int, int, int, int]], files: int) -> None:
-        self.header = {"tool": "scmsim reproduce"}
-        self.files = Files(
-            ["/", *[f"/{i}" for i in range(1, files)]], np.full(files, -1, np.int64), np.arange(files) == 0
-        )
-        self.files.first_size[0] = 0
-        self.rows = len(rows)
-        self._batch = np.zeros(len(rows), OP).view(np.recarray)
-        for i, (op, file, offset, length, file2, flag) in enumerate(rows):
-            self._batch[[*OP_COLUMNS]][i] = (1000 * i, offset, length, file, file2, 0, flag, 0, OPS.index(op))
-
-    def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
-        """Yield the operations."""
-        for first in range(0, self.rows, chunk):
-            yield self._batch[first : first + chunk].view(np.recarray)
+def _rows(rows: list[tuple[str, int, int, int, int, int]], count: int) -> Rows:
+    """Return a trace of a few operations on `count` files, given as (op, file, offset, length, file2, flag)."""
+    files = Files(["/", *[f"/{i}" for i in range(1, count)]], np.full(count, -1, np.int64), np.arange(count) == 0)
+    files.first_size[0] = 0
+    batch = np.zeros(len(rows), OP)
+    for i, (op, file, offset, length, file2, flag) in enumerate(rows):
+        batch[[*OP_COLUMNS]][i] = (1000 * i, offset, length, file, file2, 0, flag, 0, OPS.index(op))
+    return Rows(files, batch)
 
 
 def run(fs: str, trace: Any, medium: str = "", **params: str) -> Any:
@@ -90,7 +79,7 @@ def micro(fs: str, size: int, medium: str = "") -> dict[str, float]:
     if fs == "scm-manager":
         rows += [(op, TIMES + i, 0, length, -1, 0) for i in range(1, TIMES + 1) for op, length in objects]
     cold = {} if fs == "scm-manager" else {"mount": "sync", "page_cache": "cold"}
-    found = run(fs, _Rows(rows, 2 * TIMES + 1), medium, **cold)
+    found = run(fs, _rows(rows, 2 * TIMES + 1), medium, **cold)
     times = {op: TIMES for op, _ in [*calls, *(objects if fs == "scm-manager" else [])]} | {"close": 2 * TIMES}
     return {op: nanoseconds(found, op, 0 if op in OBJECT_OPS else n) / n / 1000 for op, n in times.items()}
 

@@ -4,17 +4,14 @@ The paper gives averages over runs whose file sizes it does not state; the sizes
 migration thread has its own core: its events are left out of misses and time.  Nothing is fitted.
 """
 
-from collections.abc import Iterator
 from functools import cache
 from statistics import mean
 from typing import Any, cast
 
-import numpy as np
-
 from scmsim import medium as media
 from scmsim.core.records import Source, joined
 from scmsim.mmu import timing
-from scmsim.reproduce.replays import replay
+from scmsim.reproduce.replays import Rows, replay
 from scmsim.reproduce.rows import Answer
 from scmsim.result import Run
 from scmsim.result.time import estimate
@@ -33,19 +30,6 @@ WAITING = "the cost left out: a write waits for its file's migration (IV.B)"
 QUIET = "the parameter quiet was chosen after seeing this row"
 Measure = tuple[int, float, float]
 CUTS = 6  # pieces of a trace between which its space is measured
-
-
-class Head:
-    """The first rows of a source, as a source."""
-
-    def __init__(self, source: Source, made: np.ndarray, rows: int) -> None:
-        self.made, self.rows = made, rows
-        self.header, self.files = source.header, source.files
-
-    def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
-        """Yield the first `rows` rows."""
-        for first in range(0, self.rows, chunk):
-            yield self.made[first : min(first + chunk, self.rows)].view(np.recarray)
 
 
 def run(trace: Source, fs: str) -> Run:
@@ -144,7 +128,7 @@ def _fragmentation(quick: bool) -> Answer:
 
 def _waste_percent(trace: Source) -> float:
     made = joined(list(trace.batches()))  # generated once: Postmark draws 2 random numbers per byte of content
-    cuts = [run(Head(trace, made, len(made) * k // CUTS), "scmfs-lp").space for k in range(1, CUTS)]
+    cuts = [run(Rows(trace.files, made[: len(made) * k // CUTS]), "scmfs-lp").space for k in range(1, CUTS)]
     return mean(100 * cut["waste_bytes"] / max(cut["allocated_bytes"], 1) for cut in cuts)
 
 

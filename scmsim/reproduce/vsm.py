@@ -5,7 +5,7 @@ requests and Postmark's numbers are scaled down; a ratio compares the same calls
 rows.  One core's copy bandwidth is a published measurement of its family (CORE_GB_S), instead of the machine's estimate.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from statistics import mean
 from typing import Any, cast
@@ -17,7 +17,7 @@ from scmsim.fs.engine.model import Model
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.pipeline import model_params
 from scmsim.pipeline.arguments import machine_table
-from scmsim.reproduce.replays import replay
+from scmsim.reproduce.replays import Rows, replay
 from scmsim.reproduce.rows import Answer
 from scmsim.result import Run, metrics
 from scmsim.workload import pattern, postmark
@@ -51,16 +51,14 @@ PARTS = ()
 # A line passes the core's fill buffers twice, loaded and stored, so each direction has twice that bandwidth.  The machine's preset
 # has an estimate, 7.
 CORE_GB_S = 2 * 5.56
-LOCAL, SAFE = (
-    "local",
-    "broadcast",
-)  # CPUs that flush swapped entries: the writer's CPU, as in the paper's figures; all CPUs, as correctness requires
+# CPUs that flush swapped entries: the writer's CPU, as in the paper's figures; all CPUs, as correctness requires
+LOCAL, SAFE = "local", "broadcast"
 OTHER_CPUS = (
     "estimated time; the cost left out: one multicast per write, as the other CPUs must invalidate swapped entries, too"
 )
 
 
-class Requests:
+class Requests(Rows):
     """One thread's requests of one size over an existing file: in order, or at random.
 
     The tests of a figure share one file ("an existing 8GB file"; II.A: "to write the two existing 8GB-sized files with various I/O
@@ -69,9 +67,6 @@ class Requests:
     the larger requests (tests/verification/reasons, `of_state`).  With `unit`, the file was written in order, `unit` bytes at a
     time; 0: all at once.
     """
-
-    header: dict[str, Any] = {"tool": "scmsim reproduce"}
-    files = Files(["/d", "/d/file"], np.array([0, FILE_BYTES], np.int64), np.array([True, False]))
 
     def __init__(self, op: int, order: str, size: int, calls: int, most: int, unit: int | None = None) -> None:
         self.calls = max(min(calls, most // size), 1)
@@ -86,14 +81,9 @@ class Requests:
                 4, 4 * TLB_PAGES + 1, 4
             )  # evicts the pages of the layout from the TLB
             parts = [_calls(WRITE, laid_out, by, SETUP), _calls(READ, elsewhere, 8, SETUP), *parts]
-        self.batch = joined(parts).view(np.recarray)
-        self.batch.time_ns = 1000 * np.arange(len(self.batch))
-        self.rows = len(self.batch)
-
-    def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
-        """Yield the requests."""
-        for first in range(0, self.rows, chunk):
-            yield self.batch[first : first + chunk].view(np.recarray)
+        batch = joined(parts).view(np.recarray)
+        batch.time_ns = 1000 * np.arange(len(batch))
+        super().__init__(Files(["/d", "/d/file"], np.array([0, FILE_BYTES], np.int64), np.array([True, False])), batch)
 
 
 def _calls(op: int, offsets: np.ndarray, length: int, flag: int = 0) -> np.ndarray:
@@ -220,28 +210,14 @@ def _closed_waste(quick: bool) -> Answer:
     kept = rows[: int(np.argmax(rows["op"] == UNLINK))]
     waste, fitting = [], []
     for fs in ("vsm", "pmfs-4k"):
-        waste.append(run(fs, _Rows(source.files, kept), capacity=4 * GIB).space["waste_bytes"])
+        waste.append(run(fs, Rows(source.files, kept), capacity=4 * GIB).space["waste_bytes"])
         fitting.append(run(fs, _small_files(), capacity=GIB).space["live_bytes"] // 4096)
     note = f"the larger of waste of Postmark's files once all are closed, and of {SMALL:,} files of 4 KiB those that fit 1 GiB"
     ratio = max(waste[0] / waste[1], fitting[1] / fitting[0])
     return Answer(ratio, "exact", f"{note}: {fitting[0]:,} on vsm, {fitting[1]:,} on pmfs-4k")
 
 
-class _Rows:
-    """Rows of operations as a source."""
-
-    header: dict[str, Any] = {"tool": "scmsim reproduce"}
-
-    def __init__(self, files: Files, rows: np.ndarray) -> None:
-        self.files, self.rows, self._rows = files, len(rows), rows
-
-    def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
-        """Yield the rows."""
-        for first in range(0, self.rows, chunk):
-            yield self._rows[first : first + chunk].view(np.recarray)
-
-
-def _small_files() -> _Rows:
+def _small_files() -> Rows:
     """Return calls that create, write and close files of 4 KiB, one after another."""
     calls = [(op, 0, 4096 if op == WRITE else 0) for op in (CREATE, WRITE, CLOSE)]
     batch = _ops(*calls * SMALL)
@@ -252,7 +228,7 @@ def _small_files() -> _Rows:
         np.array([0, *[-1] * SMALL], np.int64),
         np.array([True, *[False] * SMALL]),
     )
-    return _Rows(files, batch)
+    return Rows(files, batch)
 
 
 def _ops(*rows: tuple[int, int, int]) -> np.recarray:
@@ -302,7 +278,7 @@ def _migration(quick: bool) -> Answer:
     """Answer with the entries that are swapped when a file of 513 pages is reopened for an append."""
     rows = _ops((CREATE, 0, 0), (WRITE, 0, 513 * 4096), (CLOSE, 0, 0), (OPEN, 0, 0), (WRITE, 513 * 4096, 100))
     files = Files(["/d", "/d/f"], np.array([0, -1], np.int64), np.array([True, False]))
-    space = replay(_Rows(files, rows), "vsm-1g").runs[0].space
+    space = replay(Rows(files, rows), "vsm-1g").runs[0].space
     return Answer(f"{space['swapped_pmds']} PMD + {space['swapped_ptes']} PTE", "exact", "counted by the model")
 
 

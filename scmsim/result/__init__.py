@@ -5,7 +5,6 @@ rows of one table.  JSON and Parquet keep everything and can be read back; CSV k
 """
 
 import base64
-import csv
 import dataclasses
 import io
 import json
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from scmsim.core.atomic import protect, protected, whole, writable
 from scmsim.core.errors import UsageError, expect
-from scmsim.result.rows import columns, notes_of, plain, rows_of
+from scmsim.result.rows import as_csv, columns, notes_of, plain, rows_of
 from scmsim.result.rules import check
 from scmsim.result.run import FOOTPRINTS as FOOTPRINTS
 from scmsim.result.run import SHORT as SHORT
@@ -119,7 +118,7 @@ class Result:
         rows = self.rows(level)
         if not rows and self.runs:
             raise UsageError(f"this result was not broken down by {level}; replay it again with by='op' or by='file'")
-        content = self._json_bytes() if path.suffix == ".json" else self._csv_bytes(rows)
+        content = (self.to_json() + "\n" if path.suffix == ".json" else as_csv(rows)).encode()
         if path.suffix == ".parquet":
             content = self._parquet_bytes(rows)
         with protected(self._inputs()), whole(path) as draft:
@@ -130,16 +129,6 @@ class Result:
         """Return the files that the result was computed from, as its manifest names them; a manifest may hold anything."""
         inputs = self.manifest.get("inputs")
         return list(inputs) if isinstance(inputs, dict) else []
-
-    def _json_bytes(self) -> bytes:
-        return self.to_json().encode() + b"\n"
-
-    def _csv_bytes(self, rows: list[dict[str, Any]]) -> bytes:
-        out = io.StringIO(newline="")
-        writer = csv.DictWriter(out, columns(rows), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return out.getvalue().encode()
 
     def _parquet_bytes(self, rows: list[dict[str, Any]]) -> bytes:
         import pyarrow
@@ -201,10 +190,7 @@ def is_result(path: pathlib.Path) -> bool:
 def read_all(path: str | pathlib.Path) -> Result:
     """Return the result in a file, or in a folder: its result.json, else all its results as one, with the first manifest.
 
-    Raises
-    ------
-    UsageError
-        For a folder without a result, or anything that `read` refuses.
+    Raises UsageError for a folder without a result, or anything that `read` refuses.
     """
     expect("path", path, (str, os.PathLike), "the name of a file or a folder")
     folder = pathlib.Path(path)

@@ -121,10 +121,7 @@ def by_operation(result: Result) -> Result:
     The trace was replayed with `by="op"`, or run in the lab.  The calls of the cells are unknown, so counts are compared per
     run.
 
-    Raises
-    ------
-    UsageError
-        If a run has no groups.
+    Raises UsageError if a run has no groups.
     """
     runs = []
     for run in result.runs:

@@ -22,10 +22,7 @@ SUFFIXES = (".csv", ".parquet")
 def extents(model: "Model") -> "pandas.DataFrame":
     """Return the extents of every file of a model, then its free extents, one per row, with the columns COLUMNS.
 
-    Raises
-    ------
-    UsageError
-        If the model does not keep the places of pages on the device.
+    Raises UsageError if the model does not keep the places of pages on the device.
     """
     found = model.extents()
     if found is None:

@@ -189,17 +189,10 @@ def bounds(fs: str, base: tuple[Cell, ...]) -> tuple[float, float, str]:
 
 
 def of(fs: str, counter: str, kernel: str | None, value: float, machine: str | None = None, call: str = "") -> Interval:
-    """Return the 90 % interval of a figure that a model computed.
+    """Return the 90 % interval of a figure (one of FIGURES) that a model computed.
 
-    Parameters
-    ----------
-    counter : one of FIGURES
-    kernel : str, optional
-        Linux version whose costs were charged (`--kernel`).
-    machine : str, optional
-        Machine of the MMU; counts of misses have cells for each machine.
-    call : str
-        The only kind of call of the trace: append, rewrite, read, wsync; for other traces, whole workloads are used.
+    `kernel` is the Linux version whose costs were charged (`--kernel`); counts of misses have cells for each `machine`.  `call`
+    is the only kind of call of the trace: append, rewrite, read, wsync; for other traces, whole workloads are used.
     """
     if counter in _EXACT:
         return Interval(value, value, EXACT)

@@ -24,16 +24,9 @@ def build(
 ) -> dict[str, Any]:
     """Return the manifest of a run.
 
-    Parameters
-    ----------
-    inputs : paths
-        Files that the result depends on; each is recorded with its size in bytes and its SHA-256.
-    seeds : mapping
-        Every random seed by its use.
-    argv : sequence
-        The command as given; default `sys.argv`.
-    more
-        Further entries, e.g. the trace's provenance.
+    `inputs` are files that the result depends on; each is recorded with its size in bytes and its SHA-256.  `seeds` has every
+    random seed by its use, `argv` is the command as given (by default `sys.argv`), and `more` are further entries, e.g. the
+    trace's provenance.
     """
     return {
         "scmsim": __version__,

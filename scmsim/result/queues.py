@@ -13,46 +13,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Station:
-    """Shared part of the machine.
+    """Shared part of the machine."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the part.
-    demand : float
-        Time of a call at the station if no other thread is at the station, ns.
-    rates : callable, optional
-        Speed by the number of threads at the station, relative to one thread; by default always 1.
-    """
-
-    name: str
-    demand: float
+    name: str  # name of the part
+    demand: float  # time of a call at the station if no other thread is at the station, ns
+    # speed by the number of threads at the station, relative to one thread; by default always 1
     rates: Callable[[int], float] | None = None
 
 
 @dataclass(frozen=True)
 class Load:
-    """State of the network with a number of threads.
+    """State of the network with a number of threads."""
 
-    Attributes
-    ----------
-    threads : int
-        Number of threads.
-    calls_per_ns : float
-        Completed calls of all threads together, per ns.
-    present : dict
-        Mean number of threads at each station, waiting ones included.
-    busy : dict
-        Share of the time that each station serves.
-    waiting : dict
-        Mean time of a call at each station beyond the station's demand, ns.
-    """
-
-    threads: int
-    calls_per_ns: float
-    present: dict[str, float]
-    busy: dict[str, float]
-    waiting: dict[str, float]
+    threads: int  # number of threads
+    calls_per_ns: float  # completed calls of all threads together, per ns
+    present: dict[str, float]  # mean number of threads at each station, waiting ones included
+    busy: dict[str, float]  # share of the time that each station serves
+    waiting: dict[str, float]  # mean time of a call at each station beyond the station's demand, ns
 
     @property
     def call_ns(self) -> float:
@@ -63,10 +40,7 @@ class Load:
 def solve(threads: int, delay: float, stations: Sequence[Station]) -> Load:
     """Return the state of the network with `threads` threads, each of which computes alone for `delay` ns per call.
 
-    Raises
-    ------
-    ValueError
-        If a call takes no time at all, or there is no thread.
+    Raises ValueError if a call takes no time at all, or there is no thread.
     """
     total = delay + sum(station.demand for station in stations)
     if threads < 1 or total <= 0:

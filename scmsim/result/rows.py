@@ -1,6 +1,8 @@
 """Runs as flat rows of a table, their failures and warnings, and their values as JSON."""
 
+import csv
 import dataclasses
+import io
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -67,6 +69,15 @@ def _run_row(run: Run) -> dict[str, Any]:
 
 def columns(rows: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(column for row in rows for column in row))
+
+
+def as_csv(rows: list[dict[str, Any]]) -> str:
+    """Return the text of a CSV file with the columns of all rows."""
+    out = io.StringIO(newline="")
+    writer = csv.DictWriter(out, columns(rows), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
 
 
 def plain(value: Any) -> Any:

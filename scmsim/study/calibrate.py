@@ -94,24 +94,14 @@ class Calibration:
 
 
 def calibrate(measured: Result, fs: str, units: Sequence[int], params: Params | None = None) -> Calibration:
-    """Fit the costs of `fs` to the measured cells of some units.
+    """Fit the costs of `fs` to the measured cells of some units, in a result of `scmsim lab run` with the microbenchmark.
 
-    Parameters
-    ----------
-    measured : Result
-        Result of `scmsim lab run` with the microbenchmark.
-    fs : str
-        A file system of the result that is also a model.
-    units : sequence of int
-        Bytes per call of the cells to fit; all others are tests.  Passes over names, if the result has them, are fitted
-        as well, except sums of other passes (`TEST_NAMES`).
-    params : dict, optional
-        The model's parameters: `kernel` chooses the structure, and the table to start from.
-
-    Raises
-    ------
-    UsageError
-        If the result has no cells of `fs`, or no cell with one of `units`.
+    `units` are the bytes per call of the cells to fit; all others are tests.  Passes over names, if the result has them, are
+    fitted
+    as well, except sums of other passes (`TEST_NAMES`).  `params` are the model's: `kernel` chooses the structure, and the
+    table to
+    start from.
+    Raises UsageError if the result has no cells of `fs`, or no cell with one of `units`.
     """
     found = {key: cell for key, cell in cells(measured).items() if key.fs == fs and _known(key, cell)}
     if not any(key.unit_bytes in units for key in found):

@@ -102,21 +102,14 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Finding:
-    """The worst pattern of one operation; `stands_out` is whether it is worth reporting.
-
-    Attributes
-    ----------
-    score, typical : float
-        The metric per byte of payload, of the finding and in the median of the drawn patterns (growth: 1, that is,
-        no growth).
-    site : str or None
-        The mechanism that causes it, None if the pattern does not stand out or none rose; `site_share` is its percentage of
-        the finding's metric, `site_growth` its metric per byte over that of the median pattern (inf if the median has none).
-    """
+    """The worst pattern of one operation; `stands_out` is whether it is worth reporting."""
 
     pattern: Pattern
+    # the metric per byte of payload, of the finding and in the median of the drawn patterns (growth: 1, that is, no growth)
     score: float
     typical: float
+    # the mechanism that causes it, None if the pattern does not stand out or none rose; `site_share` is its percentage of
+    # the finding's metric, `site_growth` its metric per byte over that of the median pattern (inf if the median has none)
     site: str | None
     site_share: float
     site_growth: float
@@ -129,14 +122,11 @@ class Finding:
 
 
 class Hunt:
-    """A search on one combination of models.
+    """A search on one combination of models, as for `pipeline.replay`.
 
-    Parameters
-    ----------
-    fs, machine, paging, medium, params : as for `pipeline.replay`
-    metric : "traffic", "lookups", "walks", "stored" or "growth"
-    tries : patterns to replay for each operation, not counting shrinking
-    seed : of the search
+    `metric` is "traffic", "lookups", "walks", "stored" or "growth", and `tries` the number of patterns to replay for each
+    operation,
+    not counting shrinking.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OP, TRUNCATE, Files, Source
 from scmsim.core.units import format_bytes
-from scmsim.pipeline import Progress, model_params, open_source, place
+from scmsim.pipeline import Progress, model_params, open_source, place, reported
 from scmsim.study.page_size.from_model import laid_out, not_modelled, touched_files
 from scmsim.study.page_size.rules import HUGE, WHOLE
 
@@ -23,7 +23,6 @@ INODE_BYTES = 128  # PMFS and NOVA
 EXTENT_BYTES = 16  # estimate: start and length of a run in an index
 TABLE_BYTES = 4096
 _ENTRY_BYTES = 8  # bytes of a page-table entry
-_CHUNK = 1 << 16
 _NODES = 1 << 12
 _FAN = 512  # entries of a page table
 MIB = 1 << 20
@@ -33,28 +32,17 @@ LARGEST = 1 << 44  # bytes of the largest device; its bitmap takes 512 MiB
 
 @dataclass
 class Space:
-    """A space report at the end of a trace.
+    """A space report at the end of a trace."""
 
-    Attributes
-    ----------
-    name : str
-        Policy or file system.
-    total : dict
-        Bytes and counts by name; docs/guide/space.md explains each.
-    free_runs : dict
-        Number of free runs by the largest power of two, in bytes, that is at most their length.
-    files : dict
-        Columns with one row per existing file: `file` (object id), `file_bytes`, `allocated_bytes`, `waste_bytes` and, for a
-        policy, `pages`; for a model that keeps places, `extents`; if the trace touches mapped files, `mappable_2m_bytes`.
-        Empty if a model does not report files.  Files of an ageing run are left out.
-    extents : array, optional
-        Extents of a model's files and of its free space (`scmsim.fs.engine.extents.EXTENT`); None without places.
-    """
-
-    name: str
-    total: dict[str, int]
+    name: str  # policy or file system
+    total: dict[str, int]  # bytes and counts by name; docs/guide/space.md explains each
+    # number of free runs by the largest power of two, in bytes, that is at most their length
     free_runs: dict[int, int] = field(default_factory=dict)
+    # columns with one row per existing file: `file` (object id), `file_bytes`, `allocated_bytes`, `waste_bytes` and,
+    # for a policy, `pages`; for a model that keeps places, `extents`; if the trace touches mapped files,
+    # `mappable_2m_bytes`. Empty if a model does not report files.  Files of an ageing run are left out
     files: dict[str, np.ndarray] = field(default_factory=dict)
+    # extents of a model's files and of its free space (`scmsim.fs.engine.extents.EXTENT`); None without places
     extents: np.ndarray | None = field(default=None, repr=False)
 
     @property
@@ -73,18 +61,9 @@ def of_policy(
 ) -> Space:
     """Replay a trace on a page-size policy (`scmsim list policy`) and report its space.
 
-    Parameters
-    ----------
-    params : mapping
-        Parameters of the policy, e.g. {"threshold": "1MiB"}.
-    aged : Source
-        An ageing workload, replayed first on the same device, on files of its own.
-    progress : callable(policy, rows done, rows), optional
-
-    Raises
-    ------
-    UsageError
-        For an unknown name or parameter, or a trace that cannot be read; `NoRoom` if its initial files do not fit.
+    `params` are the policy's, e.g. {"threshold": "1MiB"}.  `aged` is an ageing workload, replayed first on the same device, on
+    files of its own.
+    Raises UsageError for an unknown name or parameter, or a trace that cannot be read; `NoRoom` if its initial files do not fit.
     """
     source, _ = open_source(trace)
     device = _Device(policy, params or {}, [s.files for s in (aged, source) if s])
@@ -226,19 +205,13 @@ class _Device:
 
     def replay(self, source: Source, first: int, progress: Progress | None) -> None:
         """Replay all operations of a trace, whose files' rows begin at `first`."""
-        done = 0
-        if progress:
-            progress(self.name, 0, source.rows)
-        for batch in source.batches(_CHUNK):
+        for batch in reported(source, self.name, progress):
             rows = batch.view(np.ndarray)
             if first:
                 rows = rows.copy()
                 for name in ("file", "file2"):
                     rows[name] += np.where(rows[name] >= 0, first, 0)
             self._feed(rows)
-            done += len(rows)
-            if progress:
-                progress(self.name, done, source.rows)
 
     def _feed(self, rows: np.ndarray) -> None:
         i = 0

@@ -164,10 +164,7 @@ def _shown(settings: Settings, key: str) -> str:
 def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any]:
     """Return a point's row of figures, which is deterministic; `given` is replayed instead of the point's own trace.
 
-    Raises
-    ------
-    ScmsimError
-        If the point cannot be run.
+    Raises ScmsimError if the point cannot be run.
     """
     given_params: dict[str, dict[str, Any]] = {}
     for key, value in settings.items():

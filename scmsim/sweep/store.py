@@ -1,10 +1,10 @@
 """Store finished points on disk (see `scmsim.core.resumable`), and gather them in a data set."""
 
-import contextlib
 import json
 import os
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from scmsim.core import resumable
@@ -16,14 +16,12 @@ RESULTS, FAILED = "results.parquet", "failed.json"
 SWEEP = Kind("sweep", "point")
 
 
-@contextlib.contextmanager
-def opened(folder: str | os.PathLike[str]) -> Iterator[Folder]:
+def opened(folder: str | os.PathLike[str]) -> AbstractContextManager[Folder]:
     """Create or resume the folder of a sweep, and lock it; raises as `resumable.opened`.
 
     A folder may hold points of several versions of a sweep: points are identified by their content.
     """
-    with resumable.opened(folder, SWEEP, {}) as found:
-        yield found
+    return resumable.opened(folder, SWEEP, {})
 
 
 def check(path: pathlib.Path) -> set[str]:

@@ -27,10 +27,7 @@ def is_sweep(path: str | os.PathLike[str]) -> bool:
 def read(path: str | os.PathLike[str]) -> Result:
     """Return the computed points of a sweep, with the varying parameters in each run's `cell`.
 
-    Raises
-    ------
-    UsageError
-        If the sweep has no table yet, or no point of it could be run.
+    Raises UsageError if the sweep has no table yet, or no point of it could be run.
     """
     import pyarrow
     import pyarrow.parquet

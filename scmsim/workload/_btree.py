@@ -30,10 +30,7 @@ class Node:
 class Tree:
     """B-tree of one table; each new leaf appends its page number to `leaves` and its first row id to `first`.
 
-    Parameters
-    ----------
-    blob : int
-        Bytes of the blob of each row.
+    Each row has a blob of `blob` bytes.
     """
 
     def __init__(self, blob: int) -> None:
@@ -131,12 +128,7 @@ class Tree:
 def _bounds(size: list[int], held: list[int]) -> list[int]:
     """Return how to split the cells of siblings: index of each page's divider; for the last page, the number of cells.
 
-    Parameters
-    ----------
-    size : list of int
-        Bytes of all cells in order, including the dividers between the pages.
-    held : list of int
-        Cells in each page now.
+    `size` has the bytes of all cells in order, including the dividers between the pages; `held`, the cells in each page now.
     """
     end, used, at = [], [], 0
     for count in held:

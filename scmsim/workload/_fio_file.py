@@ -100,14 +100,10 @@ def _sections(text: str, where: str, mistakes: Mistakes) -> list[tuple[str, Opti
             if section is not common:
                 sections.append((match[1], section))
         elif line.startswith("include "):
-            mistakes.add(
-                UsageError(f"{at}: include is not followed; replace the include line by the lines of the included file")
-            )
+            mistakes.add(f"{at}: include is not followed; replace the include line by the lines of the included file")
         elif section is None:
             mistakes.add(
-                UsageError(
-                    f"{at}: {line[:40]!r} comes before the first [section]; begin the file with [global] or [NAME]"
-                )
+                f"{at}: {line[:40]!r} comes before the first [section]; begin the file with [global] or [NAME]"
             )
             break
         else:
@@ -123,7 +119,7 @@ def _command_line(words: list[str], where: str, mistakes: Mistakes) -> list[tupl
     for word in rest:
         if not word.startswith("-"):
             text = f"{where}: {word[:40]!r} has no dashes; begin each option with --, or give a job file alone"
-            mistakes.add(UsageError(text))
+            mistakes.add(text)
             continue
         key, equals, value = word.lstrip("-").partition("=")
         key = ALIASES.get(key, key)
@@ -145,21 +141,19 @@ def _made(sections: list[tuple[str, Options]], mistakes: Mistakes, changed: str)
     replaced: Options = {}
     for word in changed.split():
         if "=" not in word:
-            mistakes.add(UsageError(f"set: {word[:40]!r} has no value; write it like size=1g"))
+            mistakes.add(f"set: {word[:40]!r} has no value; write it like size=1g")
         _put(replaced, word, "set")
     jobs: list[Job] = []
     for name, options in sections:
         if len(jobs) <= MAX_JOBS:
             jobs += _jobs(name, {**options, **replaced}, len(jobs), mistakes)
     if len(jobs) > MAX_JOBS:
-        mistakes.add(UsageError(f"{mistakes.where}: more than {MAX_JOBS} jobs; split the file"))
+        mistakes.add(f"{mistakes.where}: more than {MAX_JOBS} jobs; split the file")
     if sum(len(job.names) or job.nrfiles for job in jobs) > MAX_FILES:
-        mistakes.add(
-            UsageError(f"{mistakes.where}: more than {MAX_FILES:,} files in all jobs; lower nrfiles or numjobs")
-        )
+        mistakes.add(f"{mistakes.where}: more than {MAX_FILES:,} files in all jobs; lower nrfiles or numjobs")
     if not sections and not mistakes.texts:
         text = "the file defines no job; add a section [NAME] with options such as rw=randread"
-        mistakes.add(UsageError(f"{mistakes.where}: {text}"))
+        mistakes.add(f"{mistakes.where}: {text}")
     _check_groups(jobs, mistakes)
     mistakes.check()
     return Jobs(jobs, _notes(sections, jobs, replaced))
@@ -192,7 +186,7 @@ def _check_groups(jobs: list[Job], mistakes: Mistakes) -> None:
     """Check that each wait_for names an earlier job."""
     for i, job in enumerate(jobs):
         if job.wait_for and job.wait_for not in [other.title for other in jobs[:i] if other.name != job.name]:
-            mistakes.add(UsageError(f"job {job.name!r}: wait_for={job.wait_for!r} names no job before it"))
+            mistakes.add(f"job {job.name!r}: wait_for={job.wait_for!r} names no job before it")
 
 
 def _notes(sections: list[tuple[str, Options]], jobs: list[Job], replaced: Options) -> list[str]:

@@ -59,6 +59,7 @@ _DIRECTIONS = {
     "randread": (1, 0, 1), "randwrite": (0, 1, 1), "randrw": (1, 1, 1), "trim": (1, 0, 0), "randtrim": (1, 0, 1),
 }  # fmt: skip
 _TRIMS = ("trim", "randtrim")
+_SYNCS = ("0", "1", "none", "sync", "dsync")
 _SUFFIXES = {"": 1, **{letter: 1024**power for power, letter in enumerate("kmgtp", 1)}}
 # fio's default, kb_base=1024, swaps the units: k is 1024, ki is 1000
 _SUFFIXES.update({f"{letter}i": 1000**power for power, letter in enumerate("kmgtp", 1)})
@@ -231,22 +232,6 @@ def _set_filename(job: Job, value: str, at: str) -> None:
             raise UsageError(f"{at}: {name} is not a regular file; name a file in a file system")
 
 
-def _set_sync(job: Job, value: str, at: str) -> None:
-    job.sync = _word(value or "1", at, ("0", "1", "none", "sync", "dsync")) not in ("0", "none")
-
-
-def _set_rwmixwrite(job: Job, value: str, at: str) -> None:
-    job.rwmixread = 100 - count(value, at, 100)
-
-
-def _set_stonewall(job: Job, value: str, at: str) -> None:
-    job.stonewall = _bool(value, at)
-
-
-def _set_time_based(job: Job, value: str, at: str) -> None:
-    job.time_based = at if _bool(value, at) else ""
-
-
 def _set_rate(name: str) -> Callable[[Job, str, str], None]:
     def setter(job: Job, value: str, at: str) -> None:
         job.rate = f"{at}: {name}" if any(size(part, at) for part in value.split(",") if part) else ""
@@ -331,10 +316,10 @@ SETTERS: dict[str, Callable[[Job, str, str], None]] = {
     "random_distribution": _set_distribution,
     "file_service_type": _set_service,
     "filename": _set_filename,
-    "sync": _set_sync,
-    "rwmixwrite": _set_rwmixwrite,
-    "stonewall": _set_stonewall,
-    "time_based": _set_time_based,
+    "sync": _as("sync", lambda value, at: _word(value or "1", at, _SYNCS) not in ("0", "none")),
+    "rwmixwrite": _as("rwmixread", lambda value, at: 100 - count(value, at, 100)),
+    "stonewall": _as("stonewall", _bool),
+    "time_based": _as("time_based", lambda value, at: at if _bool(value, at) else ""),
     "percentage_random": _set_percent_random,
     "filesize": _set_file_size,
     "verify": _set_verify,

@@ -156,19 +156,13 @@ def _cut(number: int, length: int, blocks: list[int], own: int, tokens: int, nam
 
 
 def conversations(requests: int, tokens: int, prompt: int, again: int, gap: int, seed: int) -> Iterator[list[int]]:
-    """Yield requests of conversations that take turns, in blocks of `tokens` tokens.
+    """Yield `requests` requests of conversations that take turns, in blocks of `tokens` tokens.
 
     A conversation begins with a text common to all, then a prompt of log-normal length.  Each turn repeats the text so far and
     adds to it; some turns first cut the text.  The chance to go on differs by conversation (beta distribution).
 
-    Parameters
-    ----------
-    requests : int
-        Total number of requests.
-    prompt, gap : int
-        Medians: tokens of a first prompt; requests between two turns of a conversation.
-    again : int
-        Per cent of the requests in the long run that are not the first of their conversation.
+    `prompt` and `gap` are medians: tokens of a first prompt, and requests between two turns of a conversation.  In the long run
+    `again` per cent of the requests are not the first of their conversation.
     """
     random = np.random.default_rng(seed)
     # a conversation's mean number of turns is (a + b - 1) / (b - 1)

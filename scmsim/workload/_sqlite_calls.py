@@ -64,15 +64,11 @@ class RollbackCalls:
     def closing(self) -> np.ndarray:
         return calls((STAT, DB), *_CLOSING)
 
-    def transactions(self, first: int, count: int, reads: np.ndarray, changes: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield the calls of `count` transactions from number `first` on.
+    def transactions(self, count: int, reads: np.ndarray, changes: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield the calls of `count` transactions.
 
-        Parameters
-        ----------
-        reads : array of (transaction, position, page)
-            Pages read, before the change of that position.
-        changes : array of (transaction, position, page)
-            Pages changed, except page 1, which each commit changes; position -1 marks a new page without old content.
+        `reads` has rows (transaction, position, page): pages read before the change of that position.  `changes` has such rows of
+        pages changed, except page 1, which each commit changes; position -1 marks a new page without old content.
         """
         which = np.arange(count)
         writers = np.unique(changes[:, 0])
@@ -154,7 +150,7 @@ class WalCalls:
         end = calls((UNLINK, SHM), (CLOSE, SHM), (CLOSE, SIDE), (UNLINK, SIDE), *_CLOSING)
         return joined([calls((STAT, DB)), *checkpoint, end])
 
-    def transactions(self, first: int, count: int, reads: np.ndarray, changes: np.ndarray) -> Iterator[np.ndarray]:
+    def transactions(self, count: int, reads: np.ndarray, changes: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the calls of `count` transactions; the parameters are those of RollbackCalls."""
         pages = np.unique(changes[:, [0, 2]], axis=0)
         ends = np.cumsum(np.bincount(pages[:, 0], minlength=count))  # frames of this block up to each transaction's end

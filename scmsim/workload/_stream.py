@@ -107,11 +107,10 @@ def ops(op: Any, file: Any, offset: Any = -1, length: Any = 0, **other: Any) -> 
 
 
 def in_pieces(rows: Iterable[tuple[int, ...]]) -> Iterator[np.ndarray]:
-    """Yield rows of (op, file, offset, length, file2, flag) as arrays of at most 4096 operations."""
-    left = iter(rows)
+    """Yield rows of (op, file, offset, length, file2, flag) or of these and thread, as arrays of at most 4096 operations."""
+    names, left = ("op", "file", "offset", "length", "file2", "flag", "thread"), iter(rows)
     while piece := list(islice(left, 4096)):
-        op, file, offset, length, file2, flag = np.array(piece, np.int64).T
-        yield ops(op, file, offset, length, file2=file2, flag=flag)
+        yield ops(**dict(zip(names, np.array(piece, np.int64).T, strict=False)))
 
 
 def weave(*parts: tuple[Any, np.ndarray]) -> np.ndarray:
@@ -127,18 +126,9 @@ def alternating(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def transfers(op: int, file: Any, sizes: np.ndarray, unit: int, **other: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return reads or writes of whole files in units: (index of the file of every row, rows).
+    """Return READs or WRITEs of whole files in units of bytes: (index of the file of every row, rows).
 
-    Parameters
-    ----------
-    op : int
-        READ or WRITE.
-    file : array of int
-        Object ids, one per size.
-    sizes : array of int64
-        Bytes of each file; an empty file has no row.
-    unit : int
-        Bytes of one call; the last one is shorter.
+    `file` and `sizes` (bytes) have an entry per file.  The last call of a file is shorter; an empty file has no row.
     """
     sizes = np.asarray(sizes, np.int64)
     calls = -(-sizes // unit)

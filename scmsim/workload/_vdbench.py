@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from scmsim.core.errors import UsageError, unknown
 from scmsim.workload._contents import contents
 from scmsim.workload._mistakes import Mistakes
@@ -206,6 +208,28 @@ def number(text: str, at: str) -> int:
     if not match or int(match[1]) * _SUFFIXES[match[2]] > _MOST:
         raise UsageError(f"{at}={text[:20]!r} is not a number up to 2^50; write it like 8, 4k or 10g")
     return int(match[1]) * _SUFFIXES[match[2]]
+
+
+def drawn(sizes: tuple[tuple[int, float], ...], random: np.random.Generator) -> int:
+    """Return one of the sizes, drawn by their shares."""
+    each, shares = zip(*sizes, strict=True)
+    return int(each[0] if len(each) == 1 else random.choice(each, p=np.array(shares) / 100))
+
+
+class Turns:
+    """Workloads take turns by their shares, numbers of any sum."""
+
+    def __init__(self, shares: list[float]) -> None:
+        self.shares, self.credit = shares, [0.0] * len(shares)
+
+    def next(self, alive: list[int]) -> int:
+        """Return which of the workloads `alive` has the next turn."""
+        total = sum(self.shares[i] for i in alive)
+        for i in alive:
+            self.credit[i] += self.shares[i] / total
+        chosen = max(alive, key=lambda i: self.credit[i])
+        self.credit[chosen] -= 1
+        return chosen
 
 
 def spread(values: list[str] | tuple[str, ...], at: str) -> tuple[tuple[int, float], ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CLOSE, OPEN, READ, SYNCHRONOUS, WRITE, Files
-from scmsim.workload._vdbench import Entry, Parameters, number
+from scmsim.workload._vdbench import Entry, Parameters, Turns, drawn, number
 
 Row = tuple[int, ...]  # op, file, offset, length, file2, flag, thread
 
@@ -49,15 +49,11 @@ class Devices:
         used = {stream.file: stream.flag for stream in streams}
         for file in used:
             yield OPEN, file, -1, 0, -1, 0, 0
-        shares = [stream.workload["skew"] or 1 for stream in streams]
-        credit, left, bytes_left = [0.0] * len(streams), operations or 1 << 62, run["maxdata"] or 1 << 62
+        turns = Turns([stream.workload["skew"] or 1 for stream in streams])
+        left, bytes_left = operations or 1 << 62, run["maxdata"] or 1 << 62
         alive = list(range(len(streams)))
         while alive and left > 0 and bytes_left > 0:
-            total = sum(shares[i] for i in alive)
-            for i in alive:
-                credit[i] += shares[i] / total
-            chosen = max(alive, key=lambda i: credit[i])
-            credit[chosen] -= 1
+            chosen = turns.next(alive)
             row = _block(streams[chosen], random)
             if row is None:
                 alive.remove(chosen)
@@ -94,8 +90,7 @@ class Devices:
 def _block(s: Stream, random: np.random.Generator) -> Row | None:
     """Return the next read or write of a workload, None at the end (seekpct=eof)."""
     w = s.workload
-    sizes, shares = zip(*w["xfersizes"], strict=True)
-    unit = int(sizes[0] if len(sizes) == 1 else random.choice(sizes, p=np.array(shares) / 100))
+    unit = drawn(w["xfersizes"], random)
     seek = {"seq": "0", "sequential": "0", "eof": "0", "random": "100"}.get(w["seekpct"], w["seekpct"])
     if random.random() * 100 < number(seek, f"{w.at}: seekpct"):
         offset = s.low + int((s.high - s.low) // unit * random.random()) * unit

@@ -25,7 +25,7 @@ from scmsim.core.records import (
     WRITE,
     Files,
 )
-from scmsim.workload._vdbench import Entry, Parameters
+from scmsim.workload._vdbench import Entry, Parameters, Turns, drawn
 
 MAX_FILES = 1 << 22
 Row = tuple[int, ...]  # op, file, offset, length, file2, flag, thread
@@ -192,15 +192,9 @@ class Run:
     def rows(self) -> Iterator[Row]:
         """Yield the calls of the run until its operations or its bytes are done, or no thread has more to do."""
         self.tree.counted = True
-        credit = [0.0] * len(self.groups)
-        turns = [0] * len(self.groups)
+        order, turns = Turns(self.shares), [0] * len(self.groups)
         while self.left > 0 and self.bytes_left > 0 and any(self.groups):
-            alive = [i for i, group in enumerate(self.groups) if group]
-            total = sum(self.shares[i] for i in alive)
-            for i in alive:
-                credit[i] += self.shares[i] / total
-            chosen = max(alive, key=lambda i: credit[i])
-            credit[chosen] -= 1
+            chosen = order.next([i for i, group in enumerate(self.groups) if group])
             group = self.groups[chosen]
             thread = group[turns[chosen] % len(group)]
             done = self._operation(thread)
@@ -241,7 +235,7 @@ class Run:
         """Return the calls of one block, after the calls that change to another file if needed."""
         w, rows = t.workload, list[Row]()
         is_random = "random".startswith(w["fileio"][0])
-        unit = self._unit(w)
+        unit = drawn(w["xfersizes"], self.random)
         if t.file >= 0 and (self._is_enough(t) or (not is_random and t.offset >= self._end(t, kind))):
             rows += self._closed(t)
         if t.file < 0:
@@ -275,10 +269,6 @@ class Run:
         if t.workload["stopafter"]:
             return bool(t.blocks >= t.workload["stopafter"])
         return t.moved >= t.anchor.sizes[t.file]
-
-    def _unit(self, w: Entry) -> int:
-        sizes, shares = zip(*w["xfersizes"], strict=True)
-        return int(sizes[0] if len(sizes) == 1 else self.random.choice(sizes, p=np.array(shares) / 100))
 
     def _opened(self, t: Thread, index: int, writes: bool) -> list[Row]:
         a, rows = t.anchor, list[Row]()

@@ -47,18 +47,10 @@ def requests(
     longest: int = LONGEST_SCAN,
     block: int = 1 << 14,
 ) -> Iterator[Requests]:
-    """Yield the requests of a workload in blocks.
+    """Yield `operations` requests of a workload in blocks; `records` were loaded before (keys 0 to records - 1).
 
-    Parameters
-    ----------
-    mix : str or tuple
-        "a" to "f", or shares of the operations and distribution of the keys, such as MIXES["a"].
-    records, operations : int
-        Number of records loaded before (keys 0 to records - 1); total number of requests.
-    distribution : str
-        One of DISTRIBUTIONS in place of the mix's distribution; "" keeps the distribution of the mix.
-    longest : int
-        Maximum number of records of a scan.
+    `mix` is "a" to "f", or shares of the operations and distribution of the keys, such as MIXES["a"]; `distribution`, if given,
+    replaces the mix's.  A scan has at most `longest` records.
     """
     shares, own = MIXES[mix] if isinstance(mix, str) else mix
     random = np.random.default_rng(seed)

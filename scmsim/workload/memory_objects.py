@@ -164,8 +164,7 @@ def _file(file: int, size: int) -> np.ndarray:
 def _born(objects: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Return, for each object, a malloc and then a store of the whole object."""
     codes = np.tile([MALLOC, USTORE], len(objects))
-    rows = ops(codes, np.repeat(objects, 2), np.where(codes == MALLOC, -1, 0), np.repeat(sizes, 2))
-    return rows
+    return ops(codes, np.repeat(objects, 2), np.where(codes == MALLOC, -1, 0), np.repeat(sizes, 2))
 
 
 def _sizes(random: np.random.Generator, count: int) -> np.ndarray:

@@ -80,7 +80,7 @@ class Workload(_stream.Stream):
                 touched = self._touched(tree, random, count)
                 reads = _cold(tree, touched, seen)
                 changes = touched[: 0 if self.op == "read" else None]
-            yield from calls.transactions(first, count, reads, changes)
+            yield from calls.transactions(count, reads, changes)
         yield calls.closing()
 
     def _table(self) -> Tree:

@@ -6,13 +6,12 @@ seeds most of its random numbers by the clock: there the trace uses random numbe
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice, product
+from itertools import product
 
 import numpy as np
 
 from scmsim.core.errors import UsageError, unknown
 from scmsim.workload import _stream
-from scmsim.workload._stream import ops
 from scmsim.workload._vdbench import Entry, Parameters, loops, read
 from scmsim.workload._vdbench_devices import Devices
 from scmsim.workload._vdbench_files import Run, Tree
@@ -29,7 +28,6 @@ PARAMS = {
     "seed": ("1", "seed", "seed of vdbench's random choices"),
     "interval": ("1us", "time", "trace time between two calls"),
 }
-_ROWS = 1 << 12  # rows at a time
 _FORMATS = ("yes", "no", "only", "restart", "directories", "once", "clean", "complete")
 
 
@@ -58,11 +56,8 @@ class Workload(_stream.Stream):
             self.header["notes"].append(f"parameters that change no call: {', '.join(silent)}")
 
     def pieces(self) -> Iterator[np.ndarray]:
-        """Yield the rows of the runs in order."""
-        rows = self._of_files() if self.of_files else self._of_devices()
-        while piece := list(islice(rows, _ROWS)):
-            op, file, offset, length, file2, flag, thread = np.array(piece, np.int64).T
-            yield ops(op, file, offset, length, file2=file2, flag=flag, thread=thread)
+        """Return the rows of the runs in order."""
+        return _stream.in_pieces(self._of_files() if self.of_files else self._of_devices())
 
     def _of_files(self) -> Iterator[tuple[int, ...]]:
         tree = Tree(self.parameters, self.runs, self.seed)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from scmsim.core.errors import UsageError
-from scmsim.perf.merge import merged
+from scmsim.perf.merge import merge
 from scmsim.perf.parse import parse_stat, stat_kind
-from scmsim.perf.reading import Reading
+from scmsim.perf.reading import Reading, Stat
 from scmsim.perf.script import parse_script
 
 DATA = Path(__file__).parent.parent / "data" / "perf"
@@ -18,6 +18,10 @@ PARTS = dict(
 LOCALES = dict(
     re.findall(r"^### (.+)\n((?:(?!### ).*\n)*)", (DATA / "stat_locales.txt").read_text(encoding="utf-8"), re.MULTILINE)
 )
+
+
+def merged(readings: list[Reading]) -> dict[str, Reading]:
+    return merge(Stat(list(readings))).readings
 
 
 def values(text: str) -> list[tuple]:

@@ -118,7 +118,7 @@ def test_a_stored_rollback_transaction(tmp_path: Path):
     end = next(i for i, row in enumerate(rows[begin:], begin) if row.op == "unlink")
     real = [row[:1] + row[2:] for row in rows[begin : end + 1]]
     none = np.zeros((0, 3), np.int64)
-    calls = joined(list(RollbackCalls("full").transactions(0, 1, none, np.array([[0, 0, 2]]))))
+    calls = joined(list(RollbackCalls("full").transactions(1, none, np.array([[0, 0, 2]]))))
     assert [row for row in shape(calls) if row[0] != "stat"] == real and len(real) > 20
 
 
@@ -129,7 +129,7 @@ def test_a_stored_log(tmp_path: Path):
     begin = next(i for i, row in enumerate(rows) if row.op == "write" and row.length == 32)
     calls = WalCalls("full", 1000, 1)
     changes = [(0, 0, 1), (0, -1, 2), (1, 0, 2), (2, 0, 1), (2, 0, 2), (2, -1, 3), (2, -1, 4), (3, 0, 2)]
-    parts = [*calls.transactions(0, 4, np.zeros((0, 3), np.int64), np.array(changes)), calls.closing()]
+    parts = [*calls.transactions(4, np.zeros((0, 3), np.int64), np.array(changes)), calls.closing()]
     mine = [row for row in shape(joined(parts)) if row[0] != "stat"]
     assert mine == [row[:1] + row[2:] for row in rows[begin:]]
 

@@ -15,24 +15,40 @@ if TYPE_CHECKING:
     from scmsim.pipeline.kernels import Chosen
     from scmsim.result import Result
 
-_RUN = (
+
+def _options(*options: Callable) -> Callable:
+    """Return a decorator that adds options to a command."""
+
+    def added(command: Callable) -> Callable:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
+
+
+# how guests run
+run_options = _options(
     click.option("--jobs", "workers", type=click.IntRange(1, 256), help="Guests to run at a time.  [default: CPUs]"),
     click.option("--timeout", help="Time limit of one guest, e.g. 10min.  [default: 30min]"),
     click.option("--systems", type=click.Path(), help="More file systems: a TOML table like the lab's systems.toml."),
 )
-_KERNEL = (
+# how guests run, and with which kernel
+guest_options = _options(
+    run_options,
     click.option(
         "--kernel", "package", help="Kernel instead of lab setup's: a kept one (6.12), FILE.deb or IMAGE[:MODULES]."
     ),
     click.option("--kernel-image", "image", type=click.Path(), help="A bzImage to use instead."),
     click.option("--modules", type=click.Path(), help="Modules of --kernel-image: the folder lib/modules/RELEASE."),
 )
-_CPUS = click.option(
+cpus_option = click.option(
     "--cpus",
     type=click.IntRange(1, 64),
     help="CPUs of a guest; thread k of a trace runs on CPU k modulo this number.  [default: 1]",
 )
-_BESIDE = (
+# file systems and parameters of replays that are compared with guests
+beside_options = _options(
     click.option("--fs", help="File systems of the lab that have a model, separated by commas.  [default: ext4-dax]"),
     click.option(
         "--set",
@@ -41,48 +57,19 @@ _BESIDE = (
         metavar="MODEL.KEY=VALUE",
         help="A parameter of the replay; may be repeated.",
     ),
+    cpus_option,
 )
-_JOB = (
+# what a job's guests run
+job_options = _options(
     click.option("--fs", help="File systems, separated by commas.  [default: those of the job, else ext4-dax]"),
     click.option("--units", help="Bytes per call, separated by commas, instead of the job's."),
     click.option("--repeat", "repeats", type=click.IntRange(1, 1000), help="Fresh guests to run per file system."),
     click.option(
         "--machine", help="Also count first-level misses and page walks of this machine's TLB, for 'lab diff'."
     ),
-    _CPUS,
+    cpus_option,
     click.option("--no-erms", is_flag=True, help="CPU without fast rep movsb: the kernel copies 8 bytes at a time."),
 )
-
-
-def guest_options(command: Callable) -> Callable:
-    """Add the options on how guests run, and with which kernel."""
-    return _added(command, (*_RUN, *_KERNEL))
-
-
-def cpus_option(command: Callable) -> Callable:
-    """Add the option for a guest's CPUs."""
-    return _added(command, (_CPUS,))
-
-
-def beside_options(command: Callable) -> Callable:
-    """Add the options on the file systems and parameters of replays that are compared with guests."""
-    return _added(command, (*_BESIDE, _CPUS))
-
-
-def run_options(command: Callable) -> Callable:
-    """Add the options on how guests run."""
-    return _added(command, _RUN)
-
-
-def job_options(command: Callable) -> Callable:
-    """Add the options on what a job's guests run."""
-    return _added(command, _JOB)
-
-
-def _added(command: Callable, options: tuple[Callable, ...]) -> Callable:
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def job_of(text: str, given: dict[str, Any]) -> "tuple[Job, dict[str, System]]":
@@ -120,14 +107,8 @@ def run_guests(
 ) -> str:
     """Run a trace in the guests whose results are not in `given["out"]` yet; return the kernel's version.
 
-    Parameters
-    ----------
-    boots
-        Number of guests per file system; each guest is a separate boot.
-    layout
-        Whether guests report where their files and free space are at the end.
-    kept
-        Fields of the setting: what the guests must record (`window`, `touches`).
+    Each of `boots` guests per file system is a separate boot.  With `layout`, guests report where their files and free space
+    are at the end.  `kept` are fields of the setting: what the guests must record (`window`, `touches`).
     """
     from scmsim.core.units import parse_time
     from scmsim.lab import runner, systems
@@ -147,23 +128,31 @@ def run_guests(
     return setting.kernel.version()
 
 
+def modelled(given: dict[str, Any]) -> tuple[str, ...]:
+    """Return the file systems of --fs; raise UsageError for one that the lab cannot run, or that has no model."""
+    from scmsim.core import registry
+    from scmsim.lab import job, systems
+
+    names = job.systems_of(given["fs"] or "ext4-dax")
+    rows = systems.load(given["systems"])
+    for name in names:
+        systems.get(rows, name, given["cpus"] or 1)
+        registry.path("fs", name)
+    return names
+
+
 def checked(given: dict[str, Any]) -> tuple[tuple[str, ...], list[str], dict[str, dict[str, str]]]:
     """Return (file systems, machines, replay parameters); raise UsageError for an unknown name or a missing -o."""
     from scmsim.cli.replay import _params
     from scmsim.core import registry
     from scmsim.core.errors import UsageError, unknown
-    from scmsim.lab import job, systems
     from scmsim.pipeline.arguments import models_of
 
     if not given["out"]:
         raise UsageError("no folder for the results; give one with -o")
-    names = job.systems_of(given["fs"] or "ext4-dax")
+    names = modelled(given)
     machines = registry.select("machine", given["machine"] or "i7-8700k")
     params = _params(given["assignments"])
-    rows = systems.load(given["systems"])
-    for name in names:
-        systems.get(rows, name, given["cpus"] or 1)
-        registry.path("fs", name)
     for machine in machines:
         known = models_of(names, machine, given.get("paging"))
         for target in params:

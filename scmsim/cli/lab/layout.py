@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from scmsim.cli.lab._guests import cpus_option, guest_options, run_guests
+from scmsim.cli.lab._guests import cpus_option, guest_options, modelled, run_guests
 from scmsim.core.errors import UsageError
 
 SUMMARY = "Compare a model's extents with a real kernel's; exit code 1 if they allow different 2 MiB mappings."
@@ -48,17 +48,11 @@ def command(traces: tuple[str, ...], **given: Any) -> int:
     import json
 
     from scmsim.cli.replay import _params
-    from scmsim.core import registry
     from scmsim.core.errors import unknown
-    from scmsim.lab import job, systems
     from scmsim.result.tables.layout import terminal_width
     from scmsim.study.layout import judge, table
 
-    names = job.systems_of(given["fs"] or "ext4-dax")
-    rows = systems.load(given["systems"])
-    for name in names:
-        systems.get(rows, name, given["cpus"] or 1)
-        registry.path("fs", name)
+    names = modelled(given)
     params = _params(given["assignments"])
     for target in params:
         if target not in names:
@@ -166,7 +160,7 @@ def _compare(
     from scmsim.study.tlb.judge import taken_from
 
     chosen = taken_from(kernel, [fs], {fs: given}, None).params if kernel else {fs: given}
-    params = judge.on_the_guests_device(fs, chosen.get(fs, {}), registry.literals("fs", fs)["PARAMS"])
+    params = judge.on_the_guests_device(chosen.get(fs, {}), registry.literals("fs", fs)["PARAMS"])
     model = judge.of_model(source, fs, params, progress)
     if isinstance(model, str):
         made["left_out"].append({"fs": fs, "why": model.partition(": ")[2]})

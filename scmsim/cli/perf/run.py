@@ -1,6 +1,7 @@
 """`scmsim perf run`: measure a matrix of file systems, operations, sizes and repeats."""
 
 import os
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -145,11 +146,8 @@ def _stopped(stops: list[str]) -> int:
 
 def _absent(backend: "Backend") -> str:
     """Return one line on the counters that cannot be counted."""
-    reasons: dict[str, int] = {}
-    for why in backend.why_absent.values():
-        reasons[why] = reasons.get(why, 0) + 1
-    if not reasons:
-        return "every counter is there"
-    most, count = max(reasons.items(), key=lambda item: item[1])
     total = len(backend.why_absent)
+    if not total:
+        return "every counter is there"
+    ((most, count),) = Counter(backend.why_absent.values()).most_common(1)
     return f"{total} counters absent ({most}{'' if count == total else ', and other reasons'})"

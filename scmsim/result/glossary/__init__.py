@@ -31,27 +31,14 @@ _MOST = 12
 
 @dataclass(frozen=True)
 class Term:
-    """A name that the output shows.
+    """A name that the output shows."""
 
-    Attributes
-    ----------
-    name : str
-        As printed.
-    kind : one of KINDS
-    meaning : str
-        One sentence, without capital and full stop.
-    more : str
-        Further sentences: the origin of the figure, and figures that are easily confused with it.
-    field : str
-        Name of the term in results (JSON, Parquet), if different.
-    """
-
-    name: str
+    name: str  # as printed
     kind: str
-    meaning: str
+    meaning: str  # one sentence, without capital and full stop
     unit: str = ""
-    more: str = ""
-    field: str = ""
+    more: str = ""  # further sentences: the origin of the figure, and figures that are easily confused with it
+    field: str = ""  # name of the term in results (JSON, Parquet), if different
     aliases: tuple[str, ...] = ()
 
     @property
@@ -116,10 +103,7 @@ def meaning(field: str) -> str:
 def find(text: str) -> list[Term]:
     """Return the terms whose name is `text`, or else the terms whose names contain `text` as whole words.
 
-    Raises
-    ------
-    UnknownName
-        If no term matches; the message names the nearest terms.
+    Raises UnknownName if no term matches; the message names the nearest terms.
     """
     wanted = _plain(text)
     names = {term: {_plain(name) for name in (term.name, term.field, *term.aliases)} - {""} for term in terms()}

@@ -22,28 +22,16 @@ MOST_TOUCHES = 4_000_000  # pages of 4 KiB; longer traces are sampled in stretch
 
 @dataclass
 class Profile:
-    """Properties of a trace that `search` needs.
-
-    Attributes
-    ----------
-    rows : array (files, columns of `kernels`)
-        Each file's greatest length, and its overwritten and copied bytes.
-    sums : array
-        See `kernels`.
-    snapshot : array (files,)
-        File lengths, bytes, at a moment when the live bytes are within 5 % of their maximum.
-    runs : array (n, 3)
-        File, first and last page of 4 KiB of each read and write.
-    share : float
-        Share of the trace's touches that `runs` includes; 1 if it includes all.
-    """
+    """Properties of a trace that `search` needs."""
 
     files: Files
+    # array (files, columns of `kernels`): each file's greatest length, and its overwritten and copied bytes
     rows: np.ndarray
-    sums: np.ndarray
+    sums: np.ndarray  # see `kernels`
+    # array (files,): file lengths, bytes, at a moment when the live bytes are within 5 % of their maximum
     snapshot: np.ndarray
-    runs: np.ndarray
-    share: float = 1.0
+    runs: np.ndarray  # array (n, 3): file, first and last page of 4 KiB of each read and write
+    share: float = 1.0  # share of the trace's touches that `runs` includes; 1 if it includes all
 
     @property
     def written(self) -> int:

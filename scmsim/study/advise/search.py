@@ -67,19 +67,10 @@ def advise(
 ) -> Advice:
     """Evaluate every combination on a profile.
 
-    Parameters
-    ----------
-    machine : str
-        Machine whose TLBs are used: arrays of at most 16 ways and a power of two of sets.
-    capacity : int
-        Bytes of the device; 0: the next power of two above four times the most live bytes ever.
-    jobs : int
-        Number of threads.
-
-    Raises
-    ------
-    UsageError
-        For an unknown machine, TLBs that are not supported, or a device on which no combination fits.
+    The machine's TLBs must have at most 16 ways and a power of two of sets.  `capacity` is the bytes of the device; 0: the next
+    power
+    of two above four times the most live bytes ever.  `jobs` is the number of threads.
+    Raises UsageError for an unknown machine, TLBs that are not supported, or a device on which no combination fits.
     """
     model = _Model(found, machine, capacity)
     placed: dict[bytes, np.ndarray] = {}

@@ -25,13 +25,8 @@ from scmsim.study.page_size.rules import HUGE
 EQUAL, SAME_PAGES, OFF = "equal", "same pages", "off"
 TICK = 4_000_000  # ns of a guest's clock in which a file's times do not change (CONFIG_HZ=250)
 _RETIRED = ("instructions", "rep_loads", "rep_stores")  # each takes a guest 1 ns
-PLACED = (
-    "file",
-    "logical",
-    "physical",
-    "length",
-    "unwritten",
-)  # fields that must match for an extent to equal the kernel's
+# fields that must match for an extent to equal the kernel's
+PLACED = ("file", "logical", "physical", "length", "unwritten")
 CUT = ("file", "logical", "length", "unwritten")  # the same, wherever the extent is on the device
 
 
@@ -63,7 +58,7 @@ def of_model(
     return without(fs) if found is None else (in_order(found), report["failed_operations"])
 
 
-def on_the_guests_device(fs: str, params: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def on_the_guests_device(params: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     """Return a model's parameters with the capacity of the guest's device, unless another is given or the model has none.
 
     `known` is the model's PARAMS.
@@ -76,13 +71,7 @@ def by_the_guests_clock(source: Source, counters: Mapping[str, int], known: Mapp
     """Return the guest's tick of file times, scaled to the time of a trace that the guest ran without pauses.
 
     The tick matters because an fsync commits the inode after a write only if the write changed the file's times.
-
-    Parameters
-    ----------
-    counters : mapping
-        Counters of the guest's run; without them, the result is empty.
-    known : mapping
-        The model's PARAMS.
+    `counters` are those of the guest's run (without them, the result is empty), `known` is the model's PARAMS.
     """
     took = sum(int(counters.get(name, 0)) for name in _RETIRED)
     if not took or "timestamp_tick" not in known:
@@ -95,12 +84,7 @@ def by_the_guests_clock(source: Source, counters: Mapping[str, int], known: Mapp
 def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any]:
     """Return the counts of both sides, the counts of equal parts, the verdict, and a row for each file.
 
-    Parameters
-    ----------
-    real, model : array of EXTENT
-        As `in_order` returns them; directories are left out.
-    files : Files
-        Side table of the trace.
+    `real` and `model` are extents as `in_order` returns them; directories are left out.
     """
     is_dir = np.append(np.asarray(files.is_dir, bool), False)  # the last entry is for FREE
     sides = {name: of[~is_dir[of["file"]]] for name, of in (("real", real), ("model", model))}

@@ -66,20 +66,8 @@ def worth(
 ) -> Worth | str:  # fmt: skip
     """Replay a trace that maps files with and without large pages; return a text if the model has no mappings.
 
-    Parameters
-    ----------
-    trace : path or Source
-    fs : str
-        A file system of `scmsim list fs`.
-    machine : str or dict
-        Machine whose TLBs are simulated to count walks.
-    params : mapping
-        Parameters of the file system.  If they include the parameter that allows large pages, there is only one replay.
-
-    Raises
-    ------
-    UsageError
-        As `scmsim.replay`.
+    If `params` include the parameter that allows large pages, there is only one replay.
+    Raises UsageError as `scmsim.replay` does.
     """
     if why := not_modelled(fs):
         return why

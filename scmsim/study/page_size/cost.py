@@ -15,16 +15,10 @@ _AREA = 1 << 46  # address of the mappings in a program's address space
 
 
 def walks_per_touch(machine: str | dict[str, Any], huge: np.ndarray, pages: np.ndarray, seed: int = 1) -> float:
-    """Return the page walks of a load of 8 bytes at a random place.
+    """Return the page walks of a load of 8 bytes at a random place of mappings.
 
-    Parameters
-    ----------
-    machine : str or dict
-        As for `scmsim.mmu.machine`.
-    huge : bool array
-        For each 2 MiB range of the mappings, whether one page-table entry maps it.
-    pages : int64 array
-        Number of 4 KiB pages in each 2 MiB of the mappings, at most 512.
+    `huge` (bool) and `pages` (int64) have an entry for each 2 MiB range of the mappings: whether one page-table entry maps the
+    range, and its number of 4 KiB pages, at most 512.
     """
     state, counters = presets.machine(machine).view(np.ndarray), np.zeros(2, COUNTERS)
     rng, events, row = np.random.default_rng(seed), np.zeros(TOUCHES, EVENT), np.zeros(TOUCHES, np.int64)

@@ -1,7 +1,7 @@
 """Check whether a file gets the page size that a user expects, in each 2 MiB that could have it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,24 +28,12 @@ class Verdict(NamedTuple):
     holds: bool
     text: str
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields as a table for JSON output."""
-        return self._asdict()
-
 
 def of_classes(page: str, regions: Mapping[str, int], giants: int, remedies: Sequence[str] = ()) -> Verdict:
-    """Return the verdict on mappings by the number of their 2 MiB of each class.
+    """Return the verdict on mappings by the number of their 2 MiB of each class (`rules.CLASSES`).
 
-    Parameters
-    ----------
-    page : str
-        A key of SIZES.
-    regions : mapping
-        Number of 2 MiB by class (`rules.CLASSES`).
-    giants : int
-        Number of whole aligned 1 GiB in the mappings.
-    remedies : sequence of str
-        What to do, as "class: command", or a command alone for any class; the first one that applies is shown.
+    `page` is a key of SIZES, and `giants` the number of whole aligned 1 GiB in the mappings.  `remedies` say what to do, as
+    "class: command", or a command alone for any class; the first one that applies is shown.
     """
     if page == "1GiB":
         return _verdict(page, giants, 0, _NO_GIANT)

@@ -32,18 +32,7 @@ def page_sizes(
 ) -> list[Mapped] | str:
     """Return the files that a trace maps, or all files if it maps none; or the reason why the model has no mappings.
 
-    Parameters
-    ----------
-    trace : path or Source
-    fs : str
-        A file system of `scmsim list fs`.
-    params : mapping
-        Parameters of the file system.
-
-    Raises
-    ------
-    UsageError
-        As `scmsim.replay`.
+    Raises UsageError as `scmsim.replay` does.
     """
     if why := not_modelled(fs):
         return why

@@ -39,23 +39,9 @@ def sums(text: str, path: str) -> dict[str, int]:
 
 
 def page_sizes(pid: int, text: str, path: str, count: int) -> np.ndarray:
-    """Return how a process maps each of the first `count` 2 MiB of a file; the largest page of several mappings counts.
+    """Return how a process maps each of the first `count` 2 MiB of a file: a uint8 array of indices into NOW.
 
-    Parameters
-    ----------
-    pid : int
-        The process.
-    text : str
-        Text of the process's smaps.
-    path : str
-        The file.
-    count : int
-        Number of 2 MiB.
-
-    Returns
-    -------
-    uint8 array
-        An index into NOW for each 2 MiB range.
+    `text` is the process's smaps.  The largest page of several mappings counts.
     """
     found = np.full(count, NOTHING, np.uint8)
     mappings = smaps.ranges(text, os.path.realpath(path))

@@ -56,21 +56,9 @@ def joined(e: Extents) -> Extents:
 
 
 def classes(e: Extents, length: int, offset: int = 0, mapped: int | None = None) -> np.ndarray:
-    """Return the class of each 2 MiB of a DAX file from `offset` on.
+    """Return the class (an entry of CLASSES, uint8) of each 2 MiB of a DAX file of `length` bytes that a mapping reaches.
 
-    Parameters
-    ----------
-    e : Extents
-        Sorted by offset, joined.
-    length : int
-        Bytes of the file.
-    offset, mapped : int
-        Start and length of the mapping in bytes (None: to the file's end).
-
-    Returns
-    -------
-    uint8 array
-        An entry of CLASSES for each 2 MiB that the mapping reaches.
+    The mapping has `mapped` bytes (None: to the file's end) from `offset` on.  The extents are sorted by offset and joined.
     """
     end = length if mapped is None else min(offset + mapped, length)
     count = -(-end // HUGE)

@@ -75,10 +75,7 @@ def make(
 ) -> list[pathlib.Path]:
     """Write the footprints of file systems from a folder of `scmsim lab touches TRACE`; return the files.
 
-    Raises
-    ------
-    UsageError
-        For a folder without touches, or with touches of another trace.
+    Raises UsageError for a folder without touches, or with touches of another trace.
     """
     source, _ = open_source(trace)
     target = pathlib.Path(out)

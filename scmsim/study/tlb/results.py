@@ -14,10 +14,7 @@ _EVENT = "address stream"  # supplies the counters
 def measured(made: Mapping[str, Any], machines: Iterable[str] = ()) -> Result:
     """Return a run for each file system and boot of a card, on the `machines` that the card has; by default on all.
 
-    Raises
-    ------
-    UsageError
-        If the card has none of the machines.
+    Raises UsageError if the card has none of the machines.
     """
     known = list(dict.fromkeys(cell["machine"] for cell in made["cells"]))
     chosen = [name for name in known if name in set(machines)] if machines else known

@@ -40,7 +40,7 @@ def micro(
         rows.append(("unlink", i, 0, 0, 0, SETUP))
     cold = {} if fs == "scm-manager" else {"mount": "sync", "page_cache": "cold"}
     with instructions(table_of(fs), **counts):
-        run = scm_manager.run(fs, scm_manager._Rows(rows, others + 2 + TIMES), "", **{**cold, **(params or {})})
+        run = scm_manager.run(fs, scm_manager._rows(rows, others + 2 + TIMES), "", **{**cold, **(params or {})})
     times = 2 * TIMES if op == "open" else TIMES
     return scm_manager.nanoseconds(run, op, times) / times / 1000
 
