@@ -164,7 +164,7 @@ def compare(
     ours, theirs = cells(simulated, ignore=ignore), cells(measured, names, ignore)
     had = [set().union(*(cell.values for cell in side.values())) for side in (ours, theirs)]
     known, tables = had[0] | had[1], _tables(measured, simulated)
-    wanted = _wanted(events, known, tables)
+    wanted = [name for name in _wanted(events, known, tables) if not (mixed and name in metrics.METRICS)]
     given = {
         name if name == ALL else _resolved(name, known, tables): limit for name, limit in (tolerances or {}).items()
     }

@@ -73,7 +73,10 @@ def test_user_mode_alone_is_not_compared_with_a_model(tmp_path: Path) -> None:
 
 
 def test_ratios_of_different_modes_are_no_figures(tmp_path: Path) -> None:
-    result = measured(tmp_path, ("instructions:k", 1000), ("instructions:u", 1), ("dtlb_load_misses.walk_completed", 8))
+    result = measured(
+        tmp_path, ("instructions:k", 1000), ("instructions:u", 1),
+        ("dtlb_load_misses.walk_completed", 8), ("dtlb_store_misses.walk_completed", 4),
+    )  # fmt: skip
     found = compare(model(dtlb_store_misses_walk_completed=0), result)
     assert not [row for row in found.rows if row.quantity.startswith("walks_per")]
     assert any("no metric that is computed from several" in warning for warning in found.warnings)
