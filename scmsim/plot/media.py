@@ -10,17 +10,10 @@ MEASURED, ASSUMED = "measured curve", "idle latency, no curve"
 
 
 def rows(media: Mapping[str, Mapping[str, Any]]) -> Rows:
-<<<<<<< HEAD
     """Return the points of each medium: of its curves, else the idle latency of loads at bandwidth 0 and at full bandwidth.
 
-    Parameters
-    ----------
-    media : mapping
-        Tables of media by name (`scmsim.medium.read`).
+    `media` are tables of media by name (`scmsim.medium.read`).
     """
-=======
-    """Return the points of media, tables by name: those of their curves, or the idle latency of loads at 0 and at the bandwidth."""
->>>>>>> q4
     found: Rows = []
     for name, medium in media.items():
         if curves := medium.get("curves"):
