@@ -281,7 +281,7 @@ def test_a_report_shows_the_card(folder, tmp_path):
     done = CliRunner().invoke(cli.main, ["report", str(folder), "-o", str(out)])
     assert done.exit_code == 0, done.output
     page = out.read_text()
-    section = page[page.index('<section id="judged-by-a-real-kernel">') :]
+    section = page[page.index('<section id="compared-with-a-real-kernel">') :]
     section = section[: section.index("</section>")]
     assert "chart-judged" in section and "kernel side, page walks: " in section
     made = card.read(folder)
