@@ -52,12 +52,13 @@ def note_change(s, arena, f):
 def reach(s, arena, f, page, want):
     """Add the missing pointer blocks for `page`; return how many of `want` pages get a block at once.
 
-    Below a new pointer block, all of its pages get blocks at once.  Below an existing one, only `page` does: the preceding look-up
-    there reports a hole of one page (ext4_ind_map_blocks without CREATE).
+    Below a new pointer block, all of its pages get blocks at once.  Below an existing one, only `page` does on Linux 6.1: the
+    preceding look-up there reports a hole of one page (ext4_ind_map_blocks without CREATE).  6.12 does not shorten the request.
     """
     before = s.new_pointers
     count = map.reach(s, arena, f, page, want)
-    return count if s.new_pointers > before else 1
+    is_whole = s.new_pointers > before or (s.whole_requests and page >= map.DIRECT)
+    return count if is_whole else 1
 
 
 @subroutine

@@ -29,17 +29,27 @@ STATE = np.dtype(
             ("recent_room", "i8"),
             ("recent_first", "i8"),
             ("recent_count", "i8"),
+            # set if ext4's driver requests all blocks of a hole below an existing pointer block at once (from Linux 6.12 on)
+            ("whole_requests", "i8"),
         ],
     )
 )
 
 
 def start(
-    params: dict[str, int], files: Files, *, table: str, dax: bool, by_ext4: bool = False, ram_disk: bool = False
+    params: dict[str, int],
+    files: Files,
+    *,
+    table: str,
+    dax: bool,
+    by_ext4: bool = False,
+    ram_disk: bool = False,
+    in_order: bool = False,
 ) -> State:
     """Return the state of an empty ext2 of `params["capacity"]` bytes that knows the trace's `files`.
 
     `table` names the costs; `by_ext4`: the driver of ext4 serves the layout, as in kernels without CONFIG_EXT2_FS.
+    `in_order`: groups are searched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`), and holes are requested as there.
     """
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
@@ -58,7 +68,7 @@ def start(
         name: params[name] for name in ("dirty_expire", "timestamp_tick")
     }
     waiting = len(files) + 1 + layout.fields["group_inodes"] if by_ext4 else 0
-    own |= {"txn_limit": MOST_DIRTY, "recent_room": waiting}
+    own |= {"txn_limit": MOST_DIRTY, "recent_room": waiting, "in_order": in_order, "whole_requests": in_order}
     # one operation may change each of the device's pointer blocks
     lists = {"txn": device.most_joined(blocks, MOST_DIRTY + (blocks >> 10))}
     lists["recent"] = 2 * waiting
