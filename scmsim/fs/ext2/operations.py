@@ -5,7 +5,19 @@ from scmsim.fs.ext2 import goals as own_goals
 from scmsim.fs.ext2 import inodes as waiting_inodes
 from scmsim.fs.ext2 import transfer as ext2_transfer
 from scmsim.fs.ext4 import dirs as hashed_dirs
-from scmsim.fs.linux import driver, entries, goals, index, inodes, lookups, orlov, pages, placement, preallocation, transfer
+from scmsim.fs.linux import (
+    driver,
+    entries,
+    goals,
+    index,
+    inodes,
+    lookups,
+    orlov,
+    pages,
+    placement,
+    preallocation,
+    transfer,
+)
 from scmsim.fs.linux import metadata as linux_metadata
 from scmsim.jit import calling, kernels_of
 from scmsim.jit.binding import bind
