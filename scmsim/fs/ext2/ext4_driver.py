@@ -15,6 +15,8 @@ from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 
 SINGLE_END = map.DIRECT + (1 << map.FAN_SHIFT)  # page after those of the single-indirect block
+# Fields of a regular file's record; a directory uses the same words for other fields:
+HOLE, HOLE_END = e.SLOTS, e.GAP  # first page of the hole that Linux 6.12 remembers, and page after it
 
 
 @subroutine
@@ -49,15 +51,46 @@ def note_change(s, arena, f):
 
 
 @subroutine
+def hole_end(arena, f, page):
+    """Return the page after the hole that a look-up of `page` reports, if pointer blocks on the way to it are missing.
+
+    The hole has all pages below the highest missing pointer block (ext4_ind_map_blocks without CREATE).
+    """
+    if page < SINGLE_END:
+        return SINGLE_END
+    return map.end_of_block(page) if map.has_slot(arena, f, map.DOUBLE) else e.MOST_PAGES
+
+
+@subroutine
 def reach(s, arena, f, page, want):
     """Add the missing pointer blocks for `page`; return how many of `want` pages get a block at once.
 
     Below a new pointer block, all of its pages get blocks at once.  Below an existing one, only `page` does: the preceding look-up
-    there reports a hole of one page (ext4_ind_map_blocks without CREATE).
+    there reports a hole of one page (ext4_ind_map_blocks without CREATE).  Linux 6.12 remembers the hole that a look-up reports,
+    so the rest of the hole in which a pointer block was missing gets blocks at once later, too.
     """
-    before = s.new_pointers
+    before, end = s.new_pointers, hole_end(arena, f, page)
     count = map.reach(s, arena, f, page, want)
-    return count if s.new_pointers > before else 1
+    if s.remembers_holes == 0 or arena[f + e.IS_DIR]:
+        return count if s.new_pointers > before else 1
+    is_known = arena[f + HOLE] <= page < arena[f + HOLE_END]
+    if s.new_pointers > before and not is_known:
+        arena[f + HOLE], arena[f + HOLE_END] = page, end
+    return count if s.new_pointers > before or is_known else 1
+
+
+@subroutine
+def forget_hole(s, arena, f, page, end):
+    """Forget the pages of the remembered hole from `page` on, which are truncated (ext4_es_remove_extent)."""
+    if arena[f + e.IS_DIR] == 0:
+        arena[f + HOLE_END] = min(arena[f + HOLE_END], page)
+
+
+@subroutine
+def drop_hole(s, arena, f):
+    """Forget the remembered hole of a deleted file."""
+    if arena[f + e.IS_DIR] == 0:
+        arena[f + HOLE], arena[f + HOLE_END] = 0, 0
 
 
 @subroutine

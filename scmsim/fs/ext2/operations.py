@@ -5,7 +5,19 @@ from scmsim.fs.ext2 import goals as own_goals
 from scmsim.fs.ext2 import inodes as waiting_inodes
 from scmsim.fs.ext2 import transfer as ext2_transfer
 from scmsim.fs.ext4 import dirs as hashed_dirs
-from scmsim.fs.linux import driver, entries, goals, index, inodes, orlov, pages, placement, preallocation, transfer
+from scmsim.fs.linux import (
+    driver,
+    entries,
+    goals,
+    index,
+    inodes,
+    lookups,
+    orlov,
+    pages,
+    placement,
+    preallocation,
+    transfer,
+)
 from scmsim.fs.linux import metadata as linux_metadata
 from scmsim.jit import calling, kernels_of
 from scmsim.jit.binding import bind
@@ -20,6 +32,7 @@ BY_EXT4 = {
     inodes: {**orlov.HOOKS, **waiting_inodes.HOOKS, "note_change": ext4_driver.note_change},
     linux_metadata: ext4_driver.HOOKS,
     index: {**map.HOOKS, "reach": ext4_driver.reach, "piece_after": ext4_driver.piece_after},
+    lookups: {"forget": ext4_driver.forget_hole, "drop": ext4_driver.drop_hole},
     pages: {},
 }
 emit = driver.emitter(bind("ext2", driver, HOOKS))

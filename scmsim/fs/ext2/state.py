@@ -29,17 +29,26 @@ STATE = np.dtype(
             ("recent_room", "i8"),
             ("recent_first", "i8"),
             ("recent_count", "i8"),
+            ("remembers_holes", "i8"),  # set if ext4's driver remembers the hole of a look-up (from Linux 6.12 on)
         ],
     )
 )
 
 
 def start(
-    params: dict[str, int], files: Files, *, table: str, dax: bool, by_ext4: bool = False, ram_disk: bool = False
+    params: dict[str, int],
+    files: Files,
+    *,
+    table: str,
+    dax: bool,
+    by_ext4: bool = False,
+    ram_disk: bool = False,
+    in_order: bool = False,
 ) -> State:
     """Return the state of an empty ext2 of `params["capacity"]` bytes that knows the trace's `files`.
 
     `table` names the costs; `by_ext4`: the driver of ext4 serves the layout, as in kernels without CONFIG_EXT2_FS.
+    `in_order`: groups are searched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`), and holes are remembered as there.
     """
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
@@ -58,7 +67,7 @@ def start(
         name: params[name] for name in ("dirty_expire", "timestamp_tick")
     }
     waiting = len(files) + 1 + layout.fields["group_inodes"] if by_ext4 else 0
-    own |= {"txn_limit": MOST_DIRTY, "recent_room": waiting}
+    own |= {"txn_limit": MOST_DIRTY, "recent_room": waiting, "in_order": in_order, "remembers_holes": in_order}
     # one operation may change each of the device's pointer blocks
     lists = {"txn": device.most_joined(blocks, MOST_DIRTY + (blocks >> 10))}
     lists["recent"] = 2 * waiting

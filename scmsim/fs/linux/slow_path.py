@@ -48,7 +48,8 @@ def store(s, arena, out, f, first, end):
 def store_first(s, arena, out, op, row):
     """Store the dirty pages that must be stored before a rename over another file or before a hole is punched.
 
-    Returns False if `out` or the arena must grow before this is finished.
+    Returns False if `out` or the arena must grow before this is finished.  Linux 6.12.118 drops the pages of a hole unstored
+    (ext4_truncate_page_cache_block_range).
 
     Source: Linux fs/ext4/{namei.c: ext4_rename; inode.c: ext4_punch_hole}.
     """
@@ -59,7 +60,7 @@ def store_first(s, arena, out, op, row):
         other = s.rows + op.replaced * e.ROW_WORDS
         replaces = op.replaced >= 0 and other != row and (arena[other] or arena[other + e.ROW_SIZE] >= 0)
         return not (replaces and delayed.is_promised(arena, f)) or store(s, arena, out, f, 0, writeback.END)
-    if op.flag & r.PUNCH_HOLE and op.length > 0 and op.offset >= 0:
+    if not s.exact_holes and op.flag & r.PUNCH_HOLE and op.length > 0 and op.offset >= 0:
         return store(s, arena, out, f, op.offset >> 12, ((op.offset + op.length - 1) >> 12) + 1)
     return True
 

@@ -60,6 +60,14 @@ CACHED = {  # with the page cache
     320: "ccd82201433aa47f",
 }
 
+# a hole is punched without storing its pages first
+CACHED_6_12 = {301: "fef5ac6680bfee62", 307: "9725d9508dda8f2c"}
+
+
+@pytest.mark.parametrize("seed", CACHED_6_12)
+def test_extents_with_the_page_cache_are_those_of_linux_6_12(seed):
+    assert digest("ext4", seed, "6.12") == CACHED_6_12[seed]
+
 
 @pytest.mark.parametrize("seed", CACHED)
 def test_extents_with_the_page_cache_are_those_of_linux_6_1(seed):
