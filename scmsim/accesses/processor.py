@@ -17,7 +17,7 @@ INSTRUCTION = np.dtype(
 
 
 class Addresses:
-    """Writer of the addresses of data, without the kind of access."""
+    """Writer of the addresses of data accesses, one per cache line; it does not distinguish loads from stores."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self.out, self.counts = out, {"addresses": 0}

@@ -129,7 +129,7 @@ def simulate_lines(caches, arena, counts, codes, addresses):
     for i in range(addresses.size):
         if codes[i] == LOAD or codes[i] == STORE:
             is_hit = look_up(s, arena, c, (addresses[i] & ADDRESS) >> 6, codes[i] == STORE)
-            # the last level's slots exceed the host CPU's near caches; if one access misses, later accesses will
+            # prefetch: the slots of the last level exceed the host CPU's near caches, and after a miss later misses are likely
             if not is_hit and i + _SOON < addresses.size:
                 at = first_slot(last, (addresses[i + _SOON] & ADDRESS) >> 6 << 1)
                 fetch_ahead(arena, at)

@@ -18,7 +18,7 @@ LINE = 64  # bytes
 EMPTY = -2  # an empty slot
 FOUND = -1  # result of a look-up that found the line, instead of an evicted entry
 
-# Which lines of the levels nearer to the core a level holds.
+# Inclusion policy: how a level's lines relate to the lines of the levels nearer to the core.
 # - inclusive: all lines; a line that leaves this level leaves the nearer levels, too
 # - non-inclusive: the level is filled on a miss, and evicts lines on its own
 # - exclusive: lines that the next nearer level evicts, clean ones too; a hit moves the line back to the nearer level
@@ -28,7 +28,7 @@ INCLUSIVE, NON_INCLUSIVE, EXCLUSIVE = range(len(FILLS))
 # The best write-back instruction of a CPU: clwb keeps the line, clflushopt and clflush evict it.
 FLUSHES = ("clwb", "clflushopt", "clflush")
 
-# Which lines of the same 4 KiB page a miss of the first level brings into the second level, too.
+# Prefetch policy: the lines of the same 4 KiB page that a miss of the first level also brings into the second level.
 # - next-line: the next line
 # - stream: the next AHEAD lines, if the latest miss in the page was on the line before
 PREFETCHES = ("none", "next-line", "stream")

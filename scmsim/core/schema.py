@@ -30,7 +30,7 @@ def unknown_key(what: str, key: str, known: Iterable[str]) -> UsageError:
 
 
 def located(at: Path, rule: str) -> str:
-    """Return a mistake after its place, `tlb.0.ways: ...`; without a place if it concerns the whole value."""
+    """Return the text of a mistake with its place in front (`tlb.0.ways: ...`); no place if it concerns the whole value."""
     return f"{'.'.join(map(str, at))}: {rule}" if at else rule
 
 

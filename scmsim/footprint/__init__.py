@@ -62,8 +62,8 @@ class FootprintTable(NamedTuple):
 
     groups: np.ndarray  # array of GROUP: groups of calls of one kind and one set of mechanisms, ordered by kind
     calls: np.ndarray  # array of CALL: by group, in ascending order of amount
-    numbers: np.ndarray  # array of int64: the number of each call in the order of measuring
-    places: np.ndarray  # array of int64: the index in `calls` of each number
+    numbers: np.ndarray  # array of int64: for each element of `calls`, its position in the order of measurement
+    places: np.ndarray  # array of int64: the index in `calls` of each position
     touches: np.ndarray  # array of uint16
     bounds: np.ndarray  # array of int64: the first touch of each chunk, then the number of all touches
     pages: np.ndarray  # array of PAGE

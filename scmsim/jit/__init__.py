@@ -25,7 +25,8 @@ from scmsim.jit.cache import KernelCache, is_folder_writable
 
 _LOG = logging.getLogger("scmsim")
 
-# A model that extends another model's state record passes it to that model's kernels: the fields that they know come first.
+# Numba warns when a model that extends another model's state record passes the longer record to the other model's kernels.
+# This is safe: the fields that those kernels know come first.
 warnings.filterwarnings("ignore", category=NumbaExperimentalFeatureWarning, message="Record")
 
 

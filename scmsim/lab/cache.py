@@ -47,13 +47,16 @@ def digest(*parts: bytes | str) -> str:
 
 
 def plugin(api: int, name: str = "plugin") -> pathlib.Path:
-    """Return a plugin for an API version of QEMU, compiled at first use; "persistence" follows persistent memory."""
+    """Return the path of a plugin for a version of QEMU's plugin API, compiled at first use.
+
+    The plugin "persistence" records the stores to persistent memory.
+    """
     sources = [f"{name}.c", "tcg.c", "calls.c", "opcodes.c"]
     return _compiled(f"{name}-v{api}", sources, ["-fPIC", "-shared", f"-DQEMU_API_VERSION={api}"], ".so")
 
 
 def guest() -> pathlib.Path:
-    """Return the guest's program, compiled at first use."""
+    """Return the path of the guest's program, compiled at first use."""
     parts = ("operations", "layout", "trees", "mapped", "pagetable", "crash", "threads")
     return _compiled("guest", ["guest.c", *(f"guest_{part}.c" for part in parts)], ["-static"], "")
 

@@ -25,7 +25,7 @@ from scmsim.lab.systems import System
 
 PREFIX = "scmsim-lab-"
 _OUTPUT = struct.Struct("<8s12Q")  # struct output of guest.h
-OUTPUT_HEAD = 4096  # bytes before the rest of the guest's output
+OUTPUT_HEAD = 4096  # bytes reserved for the header of the guest's output; symbols or results follow
 _SHARED_MEMORY = pathlib.Path("/dev/shm")
 _NEEDED = 3 << 30  # most bytes that a guest touches: the device and its memory
 _ALIGNED = 128 << 20  # alignment of a persistent-memory region: a section of the memory map

@@ -265,7 +265,7 @@ def _names(count: int, first: int, region: Any) -> tuple[list[np.ndarray], np.nd
 
 
 def _sweep(steps: Sequence[tuple], files: Iterable[int], number: int) -> np.ndarray:
-    """Return the steps (op, offset, length) on one file after another."""
+    """Return the operations that do all steps (op, offset, length) on one file, then on the next."""
     return _rows([(step[0], file, *step[1:]) for file in files for step in steps], number)
 
 

@@ -36,7 +36,7 @@ class Runs:
     kind: np.ndarray
 
     def part(self, rows: slice) -> "Runs":
-        """Return some of the rows."""
+        """Return the runs in a slice of the rows."""
         return Runs(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 

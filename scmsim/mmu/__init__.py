@@ -273,7 +273,10 @@ def plain_misses(
     for part in chunks(addresses):
         accesses += len(part)
         if not tlbs.add(part):
-            raise UsageError("the addresses lie in more than 255 regions of 2^24 pages; use 'simulate' for them")
+            raise UsageError(
+                "the addresses are in more than 255 regions of 2^24 pages; "
+                "use --machine instead of --l1 (in Python: mmu.simulate)"
+            )
     found = [int(count) for count in tlbs.misses]
     return {"accesses": accesses, "l1_misses": found[0], **({"l2_misses": found[1]} if second else {})}
 

@@ -260,7 +260,7 @@ def cut_by_four(s, at, which, addresses, scratch, left):
         tag = (address & low) >> order << order | (space & ~(address >> 63))
         first, second, third = a == tag, b == tag, c == tag
         hit = first | second | third | (d == tag)
-        # move to front: a tag shifts one way back unless the hit was in front of it
+        # move to front: the tags before the hit shift back by one way, the tags after the hit stay
         d = d if first | second | third else c
         c = c if first | second else b
         b = b if first else a

@@ -89,7 +89,13 @@ def _read(path: str | os.PathLike[str]) -> tuple[np.ndarray, ...]:
         for array, kind in zip(found, _ARRAYS.values(), strict=True)
     )
     if not same or found[0].ndim != 1 or len(found[0]) > _MAX_RUNS:
-        raise UsageError(f"{str(path)!r}: its arrays have not the types and one length that page runs have")
+        raise UsageError(
+            f"{str(path)!r}: its arrays do not have the types or the common length of page runs; "
+            "make the file again with scmsim lab run"
+        )
     if len(found[0]) and (found[1].min() < 1 or not 12 <= found[3].min() <= found[3].max() <= 30):
-        raise UsageError(f"{str(path)!r}: a run has no accesses, or a page size outside of 4 KiB to 1 GiB")
+        raise UsageError(
+            f"{str(path)!r}: a run has no accesses or a page size that is not 4 KiB to 1 GiB; "
+            "make the file again with scmsim lab run"
+        )
     return found

@@ -3,8 +3,8 @@
 A machine file has a `summary`; `[[tlb]]` arrays; `[[walk_cache]]` arrays, which hold page-table entries that refer to tables;
 `[[walk_memory]]` tables, the caches that serve page-table entries; and the tables `[walk]`, `[invalidate]` and `[time]`, whose
 numbers have their sources in `[walk.source]`, `[invalidate.source]` and `[time.source]`.  `docs/guide/mmu.md` explains the keys.
-A source starts with its kind: vendor, measured, estimate, as printed.  If a level has no array for a page size, the array for the
-next smaller size holds the page in pieces.
+A source starts with its kind: `vendor`, `measured`, `estimate` or `as printed`.  If a level has no array for a page size, the
+array for the next smaller size holds the page in pieces.
 """
 
 import functools

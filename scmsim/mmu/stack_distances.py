@@ -46,7 +46,7 @@ class Curve:
 
     def __init__(self, order: int) -> None:
         self.order, self.accesses = checked_order(order), 0
-        # open hash table: page // 16, and the group number of its times
+        # open-addressing hash table: page // 16 -> number of the group, whose times of last use are in `_used`
         self._table = np.full((4 * BATCH, 2), -1, np.int64)
         self._used = np.zeros(2 * BATCH * _LANES, np.int32)  # time of the last use, 0 = never
         self._counts = np.zeros(3, np.int64)

@@ -112,7 +112,8 @@ MEMO = np.dtype(  # arranged sequences and seen transitions; cleared as a whole 
             ("lists", "i8"),
             ("count", "i8"),  # transitions
             ("misses", "i8"),
-            ("state_slots", "i4", (2 * _STATES,)),  # hash tables of numbers from 1: states, sequences, transitions
+            # hash tables of the numbers (from 1) of states, sequences and transitions
+            ("state_slots", "i4", (2 * _STATES,)),
             ("sequence_slots", "i4", (2 * _SEQUENCES,)),
             ("transition_slots", "i4", (2 * _TRANSITIONS,)),
             ("sequences", SEQUENCE, (_SEQUENCES,)),
@@ -133,7 +134,7 @@ class Table(NamedTuple):
     ----------
     memo : array of MEMO, shape (1,)
     pages : array of PAGE
-        Indexed by number of the place << 1 | whether it is stored to.
+        Indexed by (number of the place << 1) | 1 for stores, | 0 for loads.
     chunks : array of CHUNK
     touches : uint16 array
         Row of `pages` of each touch.
@@ -142,8 +143,8 @@ class Table(NamedTuple):
     objects : int32 array
         Page number, indexed by kind and number of the object.
     keys : int32 array
-        By index of a slice's object, and number of the object: the sum over the objects identifies the pages that they
-        have.
+        Key of each object, indexed by its index in the slice and by its number: the sum of the keys of a slice's objects
+        identifies their pages.
     rows, links, heads, some, last, uses, stretch : int32 and int64 arrays
         Scratch space for arranging a chunk, as are `kept` and `some_kept`.
     kept, some_kept : bool arrays
@@ -175,11 +176,12 @@ def table(state: np.ndarray, places: np.ndarray, touches: np.ndarray, bounds: np
     state : array of state.MMU, shape (1,)
     places : array of PLACE
     touches : int array
-        Number of the place << 1 | whether it is stored to.
+        (Number of the place << 1) | 1 for a store, | 0 for a load.
     bounds : int array
-        The first touch of each chunk, in order, and the number of all touches.
+        Index of the first touch of each chunk, then the total number of touches.
     objects : int array
-        Numbers of places, by kind and number of the object; the last column is for all further objects.
+        Number of the place of each object, by the object's kind and number; the last column is for all objects with higher
+        numbers.
     """
     chunks, longest = np.zeros(len(bounds) - 1, CHUNK), int(np.diff(bounds).max(initial=0))
     chunks["key"], chunks["arranged"] = NONE, NONE

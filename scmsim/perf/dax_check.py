@@ -27,7 +27,7 @@ def described(matrix: Matrix, machine: Machine) -> dict[str, dict[str, object]]:
 
 
 def warnings(matrix: Matrix, machine: Machine) -> list[str]:
-    """Return one line for each target whose label promises direct access, or NOVA, that the mount lacks."""
+    """Return a warning for each target whose label promises NOVA or direct access but whose mount does not provide it."""
     mounted = mounts(machine)
     found = []
     for target in matrix.targets:

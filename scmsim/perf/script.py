@@ -84,7 +84,7 @@ class Table:
         if not line or line.startswith("#"):
             self.end_sample()
             return
-        # decide by the tab, not by the content: the head of a command named dd or cafe starts like an address
+        # decide by the tab, not by the content: a sample's head starts with the command's name; dd or cafe could be an address
         if line.startswith("\t"):
             frame = _frame(line.strip()) if self.event else None
             if not frame:

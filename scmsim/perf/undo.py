@@ -135,7 +135,9 @@ def _read(file: Path) -> tuple[list[list[str]], bool]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         right = False
     if not right:
-        raise UsageError(f"marker {str(file)!r} is damaged, not yours or of another version; undo its steps by hand")
+        raise UsageError(
+            f"marker {str(file)!r} is damaged, belongs to another user or is from another version; undo its steps by hand"
+        )
     return [list(entry) for entry in entries], bool(made)
 
 

@@ -175,7 +175,7 @@ def replay(
 
         recording = Target(accesses, accesses_format, names, inputs)
     elif accesses_format is not None:
-        raise UsageError("accesses_format without accesses (--accesses); give the file to write, too")
+        raise UsageError("accesses_format needs accesses (--accesses); give the file to write")
 
     of_trace, threads = [1], jobs // len(names)
     chunk = min(chunk, trailing.CHUNK) if threads > 1 else chunk

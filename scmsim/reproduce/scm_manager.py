@@ -140,7 +140,7 @@ def latency(medium: str) -> float:
 
 
 NAND, FAT, EXT2, MANAGER = range(len(COLUMNS))
-SET = {  # row -> the cost that was fitted to it, and the columns that therefore have no information
+SET = {  # row -> the cost that was fitted to it, and the columns that therefore test nothing
     "SCMM-1": ("the cost of malloc", ()), "SCMM-2": ("the cost of free", ()),
     "SCMM-9": ("a directory entry's 8 bytes (the SCM manager's creat)", (MANAGER,)),
     "SCMM-10": ("open of the SCM manager, FAT (both its columns) and ext2", (NAND, FAT, EXT2, MANAGER)),

@@ -29,7 +29,7 @@ GRANULES = (64, 256, 4096)  # bytes; granules for which `counters.SCHEMA` counts
 
 @dataclass
 class Estimate:
-    """Time estimate: terms in ns, the reason for each absent term, and the sum in cycles (None without GHz)."""
+    """Time estimate: terms in ns, the reason for each absent term, and the sum in cycles (None if the machine has no `ghz`)."""
 
     terms: dict[str, float] = field(default_factory=dict)
     why_absent: dict[str, str] = field(default_factory=dict)

@@ -82,7 +82,7 @@ class Pattern:
         return ", ".join([*words, f"{self.calls:,} calls"])
 
     def fio(self) -> str:
-        """Return the same pattern as a fio job, to be run on hardware; fio draws its own random places."""
+        """Return this pattern as a fio job for real hardware; fio draws its own random offsets."""
         kind = "read" if self.op == "read" else "write"
         rw = f"rand{kind}" if self.order == "random" and self.op != "append" else kind
         gap = self.stride - self.unit

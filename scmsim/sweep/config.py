@@ -120,6 +120,8 @@ class _Reader:
 
 
 def _range(given: Mapping[str, Any]) -> list[Any]:
+    if "to" not in given:
+        raise UsageError("the range has no 'to'; give from, to and either times or step")
     try:
         low, high = parse_bytes(given["from"]), parse_bytes(given["to"])
         times, step = given.get("times"), parse_bytes(given.get("step", 0))
@@ -131,8 +133,8 @@ def _range(given: Mapping[str, Any]) -> list[Any]:
             values.append(value)
             value = value * times if times else value + step
         return values
-    except (UsageError, KeyError, TypeError) as error:
-        raise UsageError(f"not a range: {error}") from None
+    except (UsageError, TypeError) as error:
+        raise UsageError(f"not a valid range: {error}") from None
 
 
 def _grid(axes: dict[str, list[Any]]) -> Iterator[Settings]:

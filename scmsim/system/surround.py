@@ -35,7 +35,7 @@ STATE = np.dtype(
             ("slices", "i8"),  # slices in `out`
             ("most", "i8"),  # most events inserted before one event, besides those of an interrupt
             ("trash", "i8"),  # row of the counters for events that do not count
-            ("started", "i8"),  # 1 after the first call
+            ("started", "i8"),  # 1 once `between_calls` has run
             ("since_tick", "i8"),  # thousandths of instructions
             ("since_switch", "i8"),
             ("tick", "i8"),  # thousandths of instructions between two interrupts; 0: no interrupts

@@ -62,7 +62,7 @@ class Sizes:
 
 
 def _effects(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (value, sets) of each row: the size becomes the value if `sets`, else at least the value."""
+    """Return (value, sets) for each row, which sets its file's size to `value`, or without `sets` raises it to at least that."""
     op, end = rows["op"], rows["offset"].astype(np.int64) + rows["length"]
     value = np.full(len(rows), GONE, np.int64)  # without `sets`, "at least GONE" has no effect
     grows = (op == WRITE) & (rows["length"] > 0)

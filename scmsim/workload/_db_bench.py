@@ -167,9 +167,7 @@ def _benchmarks(name: str, numbers: dict[str, int], sync: bool) -> list[Benchmar
     match = re.fullmatch(r"(\w+)(?:\[((?:[XW][0-9]{1,4}-?)+)\])?", name)
     plain = match[1] if match else name
     if plain not in BENCHMARKS:
-        raise UsageError(
-            f"db_bench: {unknown('benchmark that is modelled', plain[:40], (*BENCHMARKS, *_SILENT_BENCHMARKS))}"
-        )
+        raise UsageError(f"db_bench: {unknown('modelled benchmark', plain[:40], (*BENCHMARKS, *_SILENT_BENCHMARKS))}")
     times = sum(int(part[1:]) for part in (match[2] or "X1").split("-") if part) if match else 1
     does, is_fresh = BENCHMARKS[plain]
     num, reads, writes = numbers["num"], numbers["reads"], numbers["writes"]

@@ -112,7 +112,7 @@ def _bool(text: str, at: str) -> bool:
 
 def _word(text: str, at: str, allowed: tuple[str, ...]) -> str:
     if text not in allowed:
-        raise UsageError(f"{at}: {unknown('choice that is modelled', text, allowed)}")
+        raise UsageError(f"{at}: {unknown('modelled choice', text, allowed)}")
     return text
 
 
@@ -333,7 +333,9 @@ SETTERS: dict[str, Callable[[Job, str, str], None]] = {
     **{name: _only(name, "0") for name in ("bs_is_seq_rand", "write_barrier", "verify_only", "experimental_verify")},
     **{name: _only(name, "0") for name in ("exitall_on_error", "trim_percentage", "sprandom", "opendir")},
     "create_on_open": _as("create_on_open", _bool),
-    "ramp_time": _only_without("ramp_time", "forgets the transfers of its first seconds, and a trace has no clock"),
+    "ramp_time": _only_without(
+        "ramp_time", "leaves the transfers of a job's first seconds out, and a generated trace has no clock"
+    ),
     "fill_device": _as("fill_device", _bool),
     "direct": _as("direct", _bool),
     "buffered": _as("direct", lambda value, at: not _bool(value, at)),

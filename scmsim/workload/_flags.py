@@ -68,7 +68,7 @@ def read(text: str, flags: Flags) -> Line:
         unit = flags.known.get(flag) or flags.silent.get(flag)
         try:
             if unit is None and flag not in flags.refused:
-                raise UsageError(f"{flags.program}: {unknown('flag that is modelled', flag[:40], flags.known)}")
+                raise UsageError(f"{flags.program}: {unknown('modelled flag', flag[:40], flags.known)}")
             read = _value(value or "", unit) if unit else None
             if read is None and flag in flags.refused:
                 shown += f"={value[:40]}" if value else ""

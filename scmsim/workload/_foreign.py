@@ -43,9 +43,7 @@ def postmark(text: str, where: str) -> Params:
             runs += 1
             continue
         if words[0] != "set" or len(words) < 2:
-            raise UsageError(
-                f"{at}: {unknown('command of Postmark that is modelled', words[0], ('set', 'run', 'quit'))}"
-            )
+            raise UsageError(f"{at}: {unknown('modelled command of Postmark', words[0], ('set', 'run', 'quit'))}")
         if runs:
             raise UsageError(f"{at}: settings after a run start a second run, which is not modelled; split the file")
         locations += words[1] == "location"
@@ -58,7 +56,7 @@ def postmark(text: str, where: str) -> Params:
 def _set(given: Params, name: str, values: list[str], at: str) -> None:
     """Apply one `set` command of Postmark."""
     if name not in _POSTMARK_SETS:
-        raise UsageError(f"{at}: {unknown('setting of Postmark that is modelled', name, _POSTMARK_SETS)}")
+        raise UsageError(f"{at}: {unknown('modelled setting of Postmark', name, _POSTMARK_SETS)}")
     if len(values) != (2 if name in ("size", "bias") else 1):
         raise UsageError(f"{at}: set {name} needs {2 if name in ('size', 'bias') else 1} value(s)")
     if name in _POSTMARK:
@@ -90,7 +88,7 @@ def iozone(text: str) -> Params:
         flag, value = word[1:2], word[2:]
         if not word.startswith("-") or flag not in ("a", "z", "i", "s", "r", *_IOZONE_SIZES, *_IOZONE_SILENT):
             known = ["-a", "-z", "-i", "-s", "-r", *(f"-{each}" for each in (*_IOZONE_SIZES, *_IOZONE_SILENT))]
-            raise UsageError(f"iozone: {unknown('flag that is modelled', word[:20], known)}")
+            raise UsageError(f"iozone: {unknown('modelled flag', word[:20], known)}")
         if flag in ("a", "z", "R", "O"):
             automatic = automatic or flag == "a" or "a" in value
             if value.strip("azRO"):
@@ -159,9 +157,7 @@ def ycsb(text: str, where: str) -> tuple[dict[str, int], list[float], str, list[
             shares[key] = _share(value, at)
         elif key == "requestdistribution":
             if value not in ("uniform", "zipfian", "latest"):
-                raise UsageError(
-                    f"{at}: {unknown('distribution that is modelled', value, ('uniform', 'zipfian', 'latest'))}"
-                )
+                raise UsageError(f"{at}: {unknown('modelled distribution', value, ('uniform', 'zipfian', 'latest'))}")
             distribution = value
         elif key in _YCSB_ONLY:
             if value not in _YCSB_ONLY[key]:
@@ -169,7 +165,7 @@ def ycsb(text: str, where: str) -> tuple[dict[str, int], list[float], str, list[
         elif _YCSB_SILENT.fullmatch(key):
             silent.append(key)
         else:
-            raise UsageError(f"{at}: {unknown('property of YCSB that is modelled', key[:40], _YCSB_KEYS)}")
+            raise UsageError(f"{at}: {unknown('modelled property of YCSB', key[:40], _YCSB_KEYS)}")
     for key in ("recordcount", "operationcount"):
         if not numbers[key]:
             raise UsageError(f"{where}: {key} is not given; add it, such as {key}=1000")

@@ -168,16 +168,14 @@ def _set(current: Entry | None, key: str, values: list[str], at: str, silent: li
     """Set one key of the current entry, which may be abbreviated."""
     if current is None or key in _GENERAL:
         if not any(name.startswith(key) for name in (*_GENERAL, "formatxfersize")):
-            raise UsageError(f"{at}: {unknown('parameter that is modelled', key[:40], (*KEYS, *_GENERAL))}")
+            raise UsageError(f"{at}: {unknown('modelled parameter', key[:40], (*KEYS, *_GENERAL))}")
         silent.append(key)
         return
     if refused := next((name for name in _REFUSED if name == key and key not in KEYS[current.kind]), None):
         raise UsageError(f"{at}: {refused} of {current.kind} is not modelled: {_REFUSED[refused]}; take it out")
     full = next((name for name in KEYS[current.kind] if name.startswith(key) and len(key) > 1), None)
     if full is None:
-        raise UsageError(
-            f"{at}: {unknown(f'parameter of {current.kind} that is modelled', key[:40], KEYS[current.kind])}"
-        )
+        raise UsageError(f"{at}: {unknown(f'modelled parameter of {current.kind}', key[:40], KEYS[current.kind])}")
     unit = KEYS[current.kind][full][0]
     if unit == SILENT:
         silent.extend([full] * (full not in silent))
@@ -198,7 +196,7 @@ def _value(key: str, values: list[str], unit: str, at: str) -> Any:
         return values[0]
     allowed = [word for word in unit.split("|") if word.startswith(values[0].lower())]
     if not allowed:
-        raise UsageError(f"{at}: {unknown(f'{key} that is modelled', values[0][:40], unit.split('|'))}")
+        raise UsageError(f"{at}: {unknown(f'modelled {key}', values[0][:40], unit.split('|'))}")
     return allowed[0]
 
 
@@ -250,7 +248,7 @@ def loops(run: Entry) -> dict[str, list[Any]]:
             if key == "operation":
                 wrong = [word for word in given if word not in OPERATIONS]
                 if wrong:
-                    raise UsageError(f"{at}: {unknown('operation that is modelled', wrong[0][:40], OPERATIONS)}")
+                    raise UsageError(f"{at}: {unknown('modelled operation', wrong[0][:40], OPERATIONS)}")
                 found[key] = list(given)
             else:
                 numbers = [number(text, at) for text in given]

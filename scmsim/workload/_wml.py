@@ -310,9 +310,7 @@ class Parser:
         ):
             token = self._take()
             if token.text not in allowed:
-                raise self._fail(
-                    f"{unknown(f'attribute of a {what} that is modelled', token.text[:40], allowed)}", token
-                )
+                raise self._fail(f"{unknown(f'modelled attribute of a {what}', token.text[:40], allowed)}", token)
             found[token.text] = True
             if self._peek() == "=":
                 self._take()

@@ -324,7 +324,7 @@ def _variables(workload: _wml.Workload) -> list[RandVar]:
 
 
 def _refill(tables: Tables, streams: Sequence[Iterator[float]]) -> None:
-    """Draw the next values of the random variables that may run out within a flowop."""
+    """Refill the values of each random variable that the next flowop could exhaust."""
     for number, stream in enumerate(streams):
         if tables.used[number] + MARGIN > _VALUES:
             rest = tables.values[number, tables.used[number] :].tolist()

@@ -47,7 +47,9 @@ class Workload(Stream):
             _foreign.merge(p, _foreign.iozone(p.command), Workload.__init__)
             self.header = _stream.header("iozone", p)
         if not 1 <= p.min_record <= min(p.min_file, p.max_record) or p.min_file > p.max_file:
-            raise UsageError("min_record must be from 1 byte to min_file and max_record, and min_file at most max_file")
+            raise UsageError(
+                "min_record must be at least 1 byte and at most min_file and max_record; min_file must be at most max_file"
+            )
         self.pairs = list(_pairs(p.min_file, p.max_file, p.min_record, p.max_record, p.crossover))
         self.tests = _chosen(p.tests)
         paths = [path for size, record in self.pairs for path in 2 * [f"/iozone/{size}-{record}"]]

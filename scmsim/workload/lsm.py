@@ -76,7 +76,8 @@ TABLE_WRITER = 1 << 20  # bytes of a table's write buffer, which is written when
 MANIFEST_RECORD = 137  # bytes; the median traced with keys of 23 bytes
 FOLDER, MANIFEST, CURRENT, LOGS, TABLES = 0, 1, 2, (3, 4), 5  # object ids
 LOG_BUFFER, TABLE_BUFFER, READ_BUFFER = 0, 1 << 20, 4 << 20  # buffer addresses in the program's memory
-_RUNS = 1 << 10  # order positions per request: more than the sorted runs, and than the blocks of a scan in one run
+# sort keys reserved for each request's rows: one for each sorted run, the last for the log; must exceed the number of runs
+_RUNS = 1 << 10
 
 
 class Workload(_stream.Stream):

@@ -221,7 +221,7 @@ class Workload(Stream):
         return np.concatenate((at[whole], at)), np.concatenate((moved[whole], rest))
 
     def _beside_the_buffer(self, moved: np.ndarray, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return one STEP per call, because blocks of a bufferful or more bypass the stream's buffer."""
+        """Return one STEP per system call: library calls with blocks of BUFFER bytes or more bypass the stream's buffer."""
         cuts = [np.array(sizes(*pair), np.int64) for pair in zip(moved["length"].tolist(), block.tolist(), strict=True)]
         at = np.repeat(np.arange(len(cuts)), [len(cut) for cut in cuts])
         done = np.concatenate([np.zeros(0, np.int64), *[np.cumsum(cut) - cut for cut in cuts]])

@@ -91,7 +91,7 @@ def _check_format(run: Entry) -> None:
     """Raise UsageError for an unknown word of `format`."""
     for word in run["format"]:
         if not any(known.startswith(word) for known in _FORMATS):
-            raise UsageError(f"{run.at}: {unknown('word of format that is modelled', word[:40], _FORMATS)}")
+            raise UsageError(f"{run.at}: {unknown('modelled word of format', word[:40], _FORMATS)}")
 
 
 def _formats_only(run: Entry) -> bool:

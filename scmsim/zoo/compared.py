@@ -21,7 +21,7 @@ class Ratios:
 
 
 def compared(rows: Sequence[Row]) -> list[Ratios]:
-    """Return every file system's ratios, the fewest loads and stores first; empty if BESIDE has no rows.
+    """Return the file systems' median ratios to BESIDE, the fewest loads and stores first; empty if BESIDE has no rows.
 
     A file system that runs only some of the entries is left out: its medians would be over fewer entries.
     """

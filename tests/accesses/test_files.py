@@ -198,7 +198,7 @@ def small():
         ({"fs": "nova-cow", "accesses": "a.nope"}, "cannot tell the format"),
         ({"fs": "nova-cow", "accesses": "no/a.u64"}, "no folder 'no'"),
         ({"fs": "nova-cow", "accesses": "."}, "cannot tell the format"),
-        ({"fs": "nova-cow", "accesses_format": "u64"}, "accesses_format without accesses"),
+        ({"fs": "nova-cow", "accesses_format": "u64"}, "accesses_format needs accesses"),
     ],
 )
 def test_bad_arguments_of_a_replay_write_nothing(given, why, tmp_path, monkeypatch):

@@ -630,7 +630,7 @@ def test_plugin_is_compiled_once(monkeypatch, tmp_path):
         (["run", "smoke", "--units", "4XB"], "not a number of bytes"),
         (["run", "nothing"], "no job named 'nothing'"),
         (["setup", "--kernel", "a", "--kernel-image", "b"], "exclude each other"),
-        (["setup", "--modules", "a"], "goes with --kernel-image"),
+        (["setup", "--modules", "a"], "--modules needs --kernel-image"),
     ],
 )
 def test_mistakes_on_the_command_line_are_one_line(tmp_path, words, said):

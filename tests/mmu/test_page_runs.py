@@ -54,12 +54,12 @@ def test_files_of_no_run_and_of_more_than_are_read_together(tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("arrays", "said"),
     [
-        (changed("count", 1, 0), "no accesses, or a page size outside of 4 KiB to 1 GiB"),
-        (changed("order", 0, 11), "no accesses, or a page size"),
-        (changed("order", 3, 31), "no accesses, or a page size"),
-        ({**RUNS, "count": RUNS["count"][:3]}, "not the types and one length"),
-        ({**RUNS, "order": RUNS["order"].astype(np.int64)}, "not the types and one length"),
-        ({name: array.reshape(2, 2) for name, array in RUNS.items()}, "not the types and one length"),
+        (changed("count", 1, 0), "no accesses or a page size that is not 4 KiB to 1 GiB"),
+        (changed("order", 0, 11), "no accesses or a page size"),
+        (changed("order", 3, 31), "no accesses or a page size"),
+        ({**RUNS, "count": RUNS["count"][:3]}, "do not have the types or the common length"),
+        ({**RUNS, "order": RUNS["order"].astype(np.int64)}, "do not have the types or the common length"),
+        ({name: array.reshape(2, 2) for name, array in RUNS.items()}, "do not have the types or the common length"),
         ({name: array for name, array in RUNS.items() if name != "store"}, "is not a file of page runs"),
     ],
 )
@@ -75,5 +75,5 @@ def test_more_runs_than_a_file_may_have(tmp_path, monkeypatch):
     monkeypatch.setattr(page_runs, "_MAX_RUNS", 4)
     assert len(list(page_runs.events(tmp_path / "x.pages.npz"))) == 1
     monkeypatch.setattr(page_runs, "_MAX_RUNS", 3)
-    with pytest.raises(UsageError, match="one length that page runs have"):
+    with pytest.raises(UsageError, match="the common length of page runs"):
         list(page_runs.events(tmp_path / "x.pages.npz"))

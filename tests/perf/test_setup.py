@@ -315,7 +315,9 @@ def test_only_an_empty_folder_or_one_that_it_made(tmp_path: Path) -> None:
 )
 def test_a_damaged_marker_is_not_obeyed(tmp_path: Path, text: str) -> None:
     (tmp_path / MARKER).write_text(text)
-    with pytest.raises(UsageError, match="is damaged, not yours or of another version; undo its steps by hand"):
+    with pytest.raises(
+        UsageError, match="is damaged, belongs to another user or is from another version; undo its steps by hand"
+    ):
         Journal(str(tmp_path))
 
 
@@ -323,7 +325,7 @@ def test_a_marker_of_someone_else_is_not_obeyed(tmp_path: Path, monkeypatch: pyt
     (tmp_path / MARKER).write_text('{"schema": 1, "made_folder": true, "undo": []}')
     assert Journal(str(tmp_path)).entries == []
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    with pytest.raises(UsageError, match="not yours"):
+    with pytest.raises(UsageError, match="belongs to another user"):
         Journal(str(tmp_path))
 
 

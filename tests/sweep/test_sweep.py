@@ -324,7 +324,11 @@ passes = 3
         ("[axes]\nx.y.z.w = [1]", "no parameter named 'x.y.z.w'"),
         (
             "[axes]\n'workload.unit' = {from = 1, to = 9}",
-            "2: axes.workload.unit: not a range: give from, to and either times",
+            "2: axes.workload.unit: not a valid range: give from, to and either times",
+        ),
+        (
+            "[axes]\n'workload.unit' = {from = 1, times = 2}",
+            "2: axes.workload.unit: the range has no 'to'; give from, to and either times or step",
         ),
         ("[axes]\nfs = ['ext4']\nfs = ['ext4']", "not TOML"),
         ("mode = 'list'\n[axes]\nfs = ['ext4']", 'mode = "list" takes [[point]] tables'),

@@ -41,7 +41,7 @@ def test_the_launcher_says_how_many_tasks():
     ("command", "said"),
     [
         ("-n 5 -W 3", "mdtest: -W=3 is not modelled; only the clock"),
-        ("-n 5 -Q", "mdtest: no flag that is modelled named 'Q'"),
+        ("-n 5 -Q", "mdtest: no modelled flag named 'Q'"),
         ("-n 5 -w much", "mdtest: -w takes a number such as 64k, not 'much'"),
         ("-n 5 -a HDFS", "mdtest: -a takes POSIX or posix, not 'HDFS'"),
         ("-F", "the run has no items; give their number with -n"),
@@ -161,15 +161,15 @@ def test_devices_of_vdbench(tmp_path):
             FILES + "fwd=w\nrd=r,fwd=w,elapsed=60",
             "run 'r' ends by time, and a trace has no clock; add --operations",
         ),
-        (FILES + "fwd=w,operation=copy\nrd=r", "p.txt:2: no operation that is modelled named 'copy'"),
+        (FILES + "fwd=w,operation=copy\nrd=r", "p.txt:2: no modelled operation named 'copy'"),
         (FILES + "fwd=w,xfersize=(4k,50,8k,40)\nrd=r", "p.txt:2: xfersizes: sizes and their per cent must alternate"),
         (FILES + "fwd=w,fsd=other\nrd=r", "p.txt:2: no fsd is named 'other'"),
-        (FILES + "fwd=w\nrd=r,format=maybe", "p.txt:3: no word of format that is modelled named 'maybe'"),
+        (FILES + "fwd=w\nrd=r,format=maybe", "p.txt:3: no modelled word of format named 'maybe'"),
         ("fsd=f,files=4\nfwd=w\nrd=r", "p.txt:1: fsd=f has no anchor"),
         ("sd=s,lun=/d\nwd=w\nrd=r", "p.txt:1: sd=s has no size"),
         ("fsd=f,anchor=$dir\nfwd=w\nrd=r", "p.txt:1: variable $dir has no value; give it with --set dir=VALUE"),
         (FILES, "the file defines no run"),
-        (FILES + "fwd=w,depht=3\nrd=r", "no parameter of fwd that is modelled named 'depht'"),
+        (FILES + "fwd=w,depht=3\nrd=r", "no modelled parameter of fwd named 'depht'"),
     ],
 )
 def test_parameter_files_that_are_refused(text, said, tmp_path):

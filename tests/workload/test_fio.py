@@ -63,7 +63,7 @@ def test_sizes(text, bytes):
         ("[a]\nsize=10x\n", "f:2: '10x' is not a size"),
         ("rw=read\n", "f:1: 'rw=read' comes before"),
         ("[global]\nsize=1m\n", "the file defines no job"),
-        ("[a]\nsize=1m\nioengine=rbd\n", "choice that is modelled"),
+        ("[a]\nsize=1m\nioengine=rbd\n", "modelled choice"),
         ("[a]\nsize=1m\nrandom_distribution=zipf:1\n", "is not a distribution"),
         ("[a]\nsize=1m\nrandom_distribution=zoned:50/50\n", "the shares of zoned must add up to 100"),
         ("[a]\nsize=$mb\n", "the variable in size=$mb has no value"),

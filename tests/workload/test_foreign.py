@@ -47,12 +47,12 @@ def test_a_mix_of_its_own(tmp_path):
     [
         (
             "recordcount=5\noperationcount=5\nreadproportions=1",
-            "w:3: no property of YCSB that is modelled named 'readproportions'; did you",
+            "w:3: no modelled property of YCSB named 'readproportions'; did you",
         ),
         ("recordcount=5", "w: operationcount is not given"),
         (
             "recordcount=5\noperationcount=5\nrequestdistribution=hotspot",
-            "w:3: no distribution that is modelled named 'hotspot'",
+            "w:3: no modelled distribution named 'hotspot'",
         ),
         ("recordcount=x", "w:1: 'x' is not a number from 1"),
         ("recordcount=5\noperationcount=5\nreadproportion=much", "w:3: 'much' is not a proportion"),
@@ -69,9 +69,9 @@ def test_properties_that_are_refused(text, said):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("set sizes 5 9\nrun", "c:1: no setting of Postmark that is modelled named 'sizes'; did you mean 'size'"),
+        ("set sizes 5 9\nrun", "c:1: no modelled setting of Postmark named 'sizes'; did you mean 'size'"),
         ("set size 500\nrun", "c:1: set size needs 2 value(s)"),
-        ("load x\nrun", "c:1: no command of Postmark that is modelled named 'load'"),
+        ("load x\nrun", "c:1: no modelled command of Postmark named 'load'"),
         ("set number 5", "c: 0 runs"),
         ("run\nset number 5\nrun", "c:2: settings after a run"),
         ("set location /a\nset location /b\nrun", "1 runs in 2 locations"),
@@ -95,7 +95,7 @@ def test_a_setting_beside_the_configuration_is_refused(tmp_path):
     ("text", "said"),
     [
         ("-s 64k", "without -a"),
-        ("-a -t 4", "no flag that is modelled named '-t'"),
+        ("-a -t 4", "no modelled flag named '-t'"),
         ("-a -s big", "-s 'big' is not a size"),
         ("-a -i x", "is not a number"),
         ("-a '", "close the quotes"),

@@ -33,7 +33,9 @@ def command(package: str | None, release: str | None, image: str | None, modules
         raise UsageError("--kernel, --kernel-image and --release exclude each other; give one of them")
     wanted = debian.releases(release) if release else []
     if modules and not image:
-        raise UsageError("--modules goes with --kernel-image, as a package has its own modules; leave --modules out")
+        raise UsageError(
+            "--modules needs --kernel-image, because a kernel package has its own modules; leave --modules out"
+        )
     missing = tools.command(tools.examine())
     if apply:
         tools.install()

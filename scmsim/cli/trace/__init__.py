@@ -174,7 +174,7 @@ def convert(
     as_json, named, allowed = more.pop("as_json"), more.pop("named"), more.pop("allow_loss")
     given = [name for name in (out, named) if name is not None]
     if len(given) != 1:
-        raise UsageError("name the file to write once, as OUT or with -o")
+        raise UsageError("give exactly one output file, either as OUT or with -o")
     out = given[0]
     to = to or _convert.by_ending(out)
     name, report = _convert.convert(source, out, name, to, _convert.pairs(options), **more)

@@ -52,7 +52,10 @@ class Difference(NamedTuple):
 
 
 def text(part: Part) -> str:
-    """Return a part in words, such as "name of 3, 8,192 bytes" or "page 2 of 1 and zeroes, 8,192 bytes"."""
+    """Return a part as text: name or page, the operations that stored it, and the file's size in bytes.
+
+    Examples: "name of 3, 8,192 bytes" (stored by operation 3), "page 2 of 1 and zeroes, 8,192 bytes".
+    """
     page, (*numbers, size) = part
     if not numbers:
         return "no name"

@@ -299,7 +299,7 @@ def cut(s, arena, out, row, size, old_size):
 def truncate(s, arena, out, row, new_size):
     """Run or resume daxfs_setattr of a length; return whether it is done."""
     old_size = arena[row + file_row.SIZE]
-    if s.filled:  # pages of fallocate after the end go too
+    if s.filled:  # also free the pages that fallocate left after the file's end
         old_size = max(old_size, state.LARGEST)
     if new_size < old_size and not cut(s, arena, out, row, new_size, old_size):
         return False

@@ -45,7 +45,7 @@ HEADER = [
         "i8",
     ),  # arena offset of the files' directories beyond those in the costs of calls; 0: no path walk is charged
     ("walked", "i8"),  # set once the path walk of the current operation is charged
-    ("walk_cost", "i8"),  # cost row of a directory of a path
+    ("walk_cost", "i8"),  # cost row of one directory in a path walk
     ("arena_top", "i8"),  # first free word of the arena
     ("arena_free", "i8", (ARENA_ORDERS,)),  # heads of the free lists, -1 = empty
     ("failed", "i8"),  # operations that ended with ENOSPC

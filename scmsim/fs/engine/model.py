@@ -117,12 +117,12 @@ class Model:
         return operations
 
     def make_room(self, op: np.void | None) -> None:
-        """Make the room that the model needs for an operation (None: between batches).
+        """Grow the arena and the event buffer as the model requested; `op` is the operation (None between batches).
 
         Raises
         ------
         ScmsimError
-            The room is not available; the message names the operation.
+            The memory is not available; the message names the operation.
         """
         status = self.status[0]
         try:

@@ -4,8 +4,8 @@ If the number of a freed inode goes to another file before the inode's table blo
 lose that file.  So a new file looks at the free inodes of its block group from the first on, and skips those freed less than 60
 s ago; times count in seconds, so an inode freed in the current second is taken.  Source: Linux 6.1 fs/ext4/ialloc.c:
 find_inode_bit, recently_deleted.  Simplified: all skipped inodes are before the inode that is taken; the files below one
-directory of the root share a block group with no others (find_group_orlov spreads those directories); 60 s also where
-the table block is dirty (Linux: 360 s).
+directory of the root share a block group with no others (find_group_orlov spreads those directories); the limit is 60 s even
+if the table block is dirty (Linux: 360 s).
 """
 
 from scmsim.fs.linux import state as e

@@ -135,7 +135,10 @@ def continues(arena, f, page):
 
 @subroutine
 def continues_on_disk(arena, f, page):
-    """Return whether a page continues the page before it in the on-disk index, which shows a promised block as a hole."""
+    """Return whether the on-disk index shows a page as a continuation of the page before it.
+
+    There, a page that is promised a block is a hole.
+    """
     word, before = word_at(arena, f, page), word_at(arena, f, page - 1)
     if before >> e.BLOCK_SHIFT == 0:
         return word >> e.BLOCK_SHIFT == 0

@@ -368,7 +368,7 @@ class Call:
         return [*words, ("valid", self.file)]
 
     def _newest(self, file: int) -> int:
-        """Return the newest name from before this call."""
+        """Return the version of a file's newest live name, apart from a name that this call adds; 0 if it has none."""
         names = self.a.names.get(file, {})
         alive = [name for name in names if name != self.version and not self.a.now.get(("dead", name))]
         return max(alive, default=0)

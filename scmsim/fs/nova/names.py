@@ -149,7 +149,8 @@ def fill_holes(s, arena, out, row, stop, zero, grows):
     """Map every hole of the pages from `resume_at` to `stop` to fresh blocks; return False if buffer or arena is full.
 
     With `zero` the blocks are zeroed and the entries committed (fallocate); without it the events are discarded. With
-    `grows` the entries of pages that have blocks get the file's new size in place. The table of pages has room.
+    `grows` the entries of pages that have blocks get the file's new size in place. The caller has reserved room in the file's
+    table of pages.
     """
     emitted = s.emitted
     s.reg[templates.INODE] = inode_of(s, row)

@@ -52,9 +52,9 @@ ENTRIES_MASK = (1 << 16) - 1
 PLAIN_ONE, INVALID_ONE, PLAIN_BYTE = 1 << 16, 1 << 32, 1 << 48
 PLAIN_SHIFT, INVALID_SHIFT, BYTES_SHIFT = 16, 32, 48
 
-# Progress of the current operation: not begun; its file from before the trace is being built; begun; at work on its
-# pages; its new entries are being put into the radix tree. The operation can stop at each stage when room runs out and
-# resume with the next buffer.
+# Progress of the current operation: not begun; building its file, which existed before the trace; ready to run; processing
+# its pages; inserting its new log entries into the radix tree; the call itself is done; freeing a file that lost its last
+# name. The operation can stop at each stage when room runs out and resume with the next buffer.
 NEW, ADOPTING, READY, AT_WORK, ASSIGNING, ENDING, EVICTING = range(7)
 
 STATE = np.dtype(

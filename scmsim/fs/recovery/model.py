@@ -140,7 +140,7 @@ class Names:
         self.leaving = [int(op.replaced), int(op.file)] if replaces else [int(op.file)]
 
     def add(self, file: int, version: int) -> None:
-        """Add a name."""
+        """Add a name of a file; `version` is the version that stored the name."""
         for names in (self.current, self.every):
             names.setdefault(file, []).append(version)
 
@@ -157,7 +157,7 @@ def without_cache(events: Sequence[Event]) -> list[Event]:
 
 
 def has_ragged_ends(op: Any) -> bool:
-    """Return whether a write does not begin and end at multiples of 8 bytes."""
+    """Return whether a write begins or ends at an offset that is not a multiple of 8 bytes."""
     return (op.offset | (op.offset + op.length)) % 8 != 0
 
 

@@ -238,7 +238,7 @@ def truncate(s, arena, out, op, f):
 
 @subroutine
 def note_change(s, arena, out, f):
-    """Record the change of a file's inode and its blocks."""
+    """Log a file's inode, and note that an fdatasync must write the next checkpoint."""
     log_inode(s, arena, out, f)
     arena[f + e.DATA_TID] = s.sequence
 

@@ -56,7 +56,7 @@ def profile(rows, files, sums, limits, runs, snapshot):
             _resize(files, sums, limits, f, max(before, end), counted)
         elif (op.op == READ or op.op == ULOAD or op.op == USTORE) and counted and op.offset < before and op.length > 0:
             _touch(files, sums, runs, f, op.offset, min(end, before))
-            if op.op == USTORE:  # a store is in place, however the file system overwrites
+            if op.op == USTORE:  # a store changes the page in place, even if write() copies on write
                 sums[WRITTEN] += min(end, before) - op.offset
         elif op.op == TRUNCATE:
             _resize(files, sums, limits, f, op.new_size, counted)

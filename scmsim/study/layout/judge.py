@@ -82,7 +82,7 @@ def by_the_guests_clock(source: Source, counters: Mapping[str, int], known: Mapp
 
 
 def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any]:
-    """Return the counts of both sides, the counts of equal parts, the verdict, and a row for each file.
+    """Return the counts of the real and of the model's layout, of what is equal in both, the verdict, and a row per file.
 
     `real` and `model` are extents as `in_order` returns them; directories are left out.
     """

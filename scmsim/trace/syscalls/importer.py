@@ -85,14 +85,14 @@ class Importer:
         return None
 
     def emit_many(self, now: Any, offset: Any, length: Any, ident: Any, thread: Any, flag: Any, op: Any) -> None:
-        """Add rows that are given as columns of int64."""
+        """Append rows that are given as columns of int64."""
         table = np.empty((len(op), WIDTH), "i8")
         for column, values in enumerate((now, offset, length, ident, -1, thread, flag, op)):
             table[:, column] = values
         self.emit_table(table)
 
     def emit_table(self, table: np.ndarray) -> None:
-        """Add the rows of a table with the buffer's columns."""
+        """Append the rows of a table, which has the buffer's columns."""
         self._buffer.frombytes(table.tobytes())
 
     def thread(self, task: Task) -> int:
