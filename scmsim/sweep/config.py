@@ -125,6 +125,8 @@ def _range(given: Mapping[str, Any]) -> list[Any]:
     try:
         low, high = parse_bytes(given["from"]), parse_bytes(given["to"])
         times, step = given.get("times"), parse_bytes(given.get("step", 0))
+        if times is not None and type(times) is not int:
+            raise UsageError(f"times is {times!r}; give a whole number of at least 2")
         if (times is None) == (step == 0) or not 0 < low <= high or (times or 2) < 2:
             raise UsageError("give from, to and either times (2 or more) or step (1 or more), with 1 <= from <= to")
         values: list[Any] = []
