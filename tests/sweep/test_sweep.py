@@ -330,8 +330,14 @@ passes = 3
             "[axes]\n'workload.unit' = {from = 1, times = 2}",
             "2: axes.workload.unit: the range has no 'to'; give from, to and either times or step",
         ),
-        ("[axes]\n'workload.unit' = {from = 1, to = 9, times = '2'}", "times is '2'; give a whole number of at least 2"),
-        ("[axes]\n'workload.unit' = {from = 1, to = 9, times = 2.5}", "times is 2.5; give a whole number of at least 2"),
+        (
+            "[axes]\n'workload.unit' = {from = 1, to = 9, times = '2'}",
+            "times is '2'; give a whole number of at least 2",
+        ),
+        (
+            "[axes]\n'workload.unit' = {from = 1, to = 9, times = 2.5}",
+            "times is 2.5; give a whole number of at least 2",
+        ),
         ("[axes]\nfs = ['ext4']\nfs = ['ext4']", "not TOML"),
         ("mode = 'list'\n[axes]\nfs = ['ext4']", 'mode = "list" takes [[point]] tables'),
     ],
