@@ -328,7 +328,7 @@ def test_a_recovery_thread_that_dies_ends_the_guest(tmp_path, monkeypatch):
 
     monkeypatch.setattr(persistence.machine, "prepared", lambda *_, **__: ([], b""))
     monkeypatch.setattr(persistence.machine, "boot", boot)
-    monkeypatch.setattr(persistence.cache, "persistence_plugin", lambda _: tmp_path)
+    monkeypatch.setattr(persistence.cache, "plugin", lambda *_: tmp_path)
     setting = persistence.machine.Setting(SimpleNamespace(api=1), None, words=("quiet",))
     with pytest.raises(EnvironmentProblem):
         list(persistence.look(setting, systems.load()["nova-cow"], tmp_path, tmp_path, range(1), []))

@@ -7,6 +7,7 @@ from scmsim.core.errors import UsageError
 from scmsim.core.records import Source
 from scmsim.crash import guarantee_of as of_model
 from scmsim.crash import models, recovery_model_of
+from scmsim.crash.kernel._promises import PROMISES
 from scmsim.fs.recovery.model import Guarantee
 
 if TYPE_CHECKING:
@@ -15,12 +16,6 @@ if TYPE_CHECKING:
     from scmsim.lab.systems import System
 
 __all__ = ["PROMISES", "check", "guarantee_of"]
-
-PROMISES = {
-    "fsync": Guarantee("durable when fsync returns; until then calls may be seen in part", False, False),
-    "call": Guarantee("durable when the call returns; until then a call may be seen in part", False, True),
-    "atomic": Guarantee("each call atomic, durable when it returns", True, True),
-}
 
 
 def guarantee_of(fs: str, promise: str = "") -> Guarantee:

@@ -14,9 +14,9 @@ import numpy as np
 from scmsim.core.records import Source
 from scmsim.crash._cache import choices
 from scmsim.crash._check import MOST_STATES, call_text
-from scmsim.crash.kernel import PROMISES
 from scmsim.crash.kernel._files import FIRST, Names, as_found, words_of
 from scmsim.crash.kernel._outcomes import Outcome, Outcomes, against_model, names_of, outcome_of, text
+from scmsim.crash.kernel._promises import PROMISES
 from scmsim.crash.kernel._report import Failure, Report
 from scmsim.crash.kernel._walk import Point, Walk, left, lost
 from scmsim.crash.kernel._whole import broken
