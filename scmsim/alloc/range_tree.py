@@ -64,21 +64,29 @@ def put(s, arena, n, field, value):
 
 
 @kernel
+def _replace(s, arena, root, n, by):
+    """Put node `by`, or node 0, in the place of a node; return the tree's root."""
+    parent = get(s, arena, n, PARENT)
+    if not parent:
+        root = by
+    elif get(s, arena, parent, LEFT) == n:
+        put(s, arena, parent, LEFT, by)
+    else:
+        put(s, arena, parent, RIGHT, by)
+    put(s, arena, by, PARENT, parent)  # of node 0, too: `erase` repairs the tree from there on
+    return root
+
+
+@kernel
 def _rotate(s, arena, root, n, left):
     """Rotate at a node, to the left if `left` is 1, else to the right; return the tree's root."""
     near, far = (LEFT, RIGHT) if left else (RIGHT, LEFT)
-    child, parent = get(s, arena, n, far), get(s, arena, n, PARENT)
+    child = get(s, arena, n, far)
     moved = get(s, arena, child, near)
     put(s, arena, n, far, moved)
     if moved:
         put(s, arena, moved, PARENT, n)
-    put(s, arena, child, PARENT, parent)
-    if not parent:
-        root = child
-    elif get(s, arena, parent, LEFT) == n:
-        put(s, arena, parent, LEFT, child)
-    else:
-        put(s, arena, parent, RIGHT, child)
+    root = _replace(s, arena, root, n, child)
     put(s, arena, child, near, n)
     put(s, arena, n, PARENT, child)
     return root
@@ -126,20 +134,6 @@ def insert(s, arena, root, key, low, high):
         break
     put(s, arena, root, RED, 0)
     return root, node
-
-
-@kernel
-def _replace(s, arena, root, n, by):
-    """Put node `by`, or node 0, in the place of a node; return the tree's root."""
-    parent = get(s, arena, n, PARENT)
-    if not parent:
-        root = by
-    elif get(s, arena, parent, LEFT) == n:
-        put(s, arena, parent, LEFT, by)
-    else:
-        put(s, arena, parent, RIGHT, by)
-    put(s, arena, by, PARENT, parent)  # of node 0, too: `erase` repairs the tree from there on
-    return root
 
 
 @kernel

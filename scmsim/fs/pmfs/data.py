@@ -8,10 +8,10 @@ Source: PMFS fs/pmfs/xip.c (pmfs_xip_file_write, pmfs_file_write_fast, __pmfs_xi
 
 from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import emit_template, reserve_events
-from scmsim.fs.pmfs import state, templates
+from scmsim.fs.pmfs import state, templates, tree
 from scmsim.fs.pmfs.copy import clear, device, set_copy, set_copy_within, set_find, stretch
 from scmsim.fs.pmfs.journal import begin, commit, log
-from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, grow, release
+from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, grow
 from scmsim.jit import subroutine
 
 COPY_EVENTS = 24  # most events of the copy of one run of blocks
@@ -133,21 +133,6 @@ def copy_runs(s, arena, out, op, row, template):
 
 
 @subroutine
-def free_replaced(s, arena, row, first, last):
-    """Free the blocks that a copy-on-write of data blocks `first` to `last` replaced; return how many blocks and runs."""
-    count, runs, before = 0, 0, 0
-    for i in range(first, last + 1):
-        old = table.get(arena, row + state.OLD, i)
-        if old != 0:
-            release(s, arena, row, i, old)
-            table.put(arena, row + state.OLD, i, 0)
-            count += 1
-            runs += old != before + s.unit
-            before = old
-    return count, runs
-
-
-@subroutine
 def close_write(s, arena, out, op, row):
     """Store the size, commit, and free the blocks that a copy-on-write replaced."""
     end = op.offset + op.length
@@ -155,7 +140,7 @@ def close_write(s, arena, out, op, row):
     commit(s, out)
     # Free the old blocks only after the commit: until then an undo restores the pointers to them.
     if s.replacing:
-        count, runs = free_replaced(s, arena, row, op.offset >> s.shift, (end - 1) >> s.shift)
+        count, runs = tree.free_slots(s, arena, row, state.OLD, op.offset >> s.shift, ((end - 1) >> s.shift) + 1)
         s.reg[templates.COUNT], s.reg[templates.PAGES] = count, runs
         emit_template(s, out, templates.OLD_FREED)
 

@@ -241,14 +241,17 @@ def release(s, arena, row, i, block):
 
 
 @subroutine
-def free_slots(s, arena, row, first, stop):
-    """Free the data blocks from `first` to before `stop`, which are of one leaf; return how many blocks and runs."""
+def free_slots(s, arena, row, field, first, stop):
+    """Free the blocks at `first` to before `stop` of a table of the file's row; return how many blocks and runs.
+
+    `field` is BLOCKS, with entries of one leaf, or OLD for the blocks that a copy-on-write replaced.
+    """
     count, runs, before = 0, 0, 0
     for i in range(first, stop):
-        block = table.get(arena, row + state.BLOCKS, i)
+        block = table.get(arena, row + field, i)
         if block != 0:
             release(s, arena, row, i, block)
-            table.put(arena, row + state.BLOCKS, i, 0)
+            table.put(arena, row + field, i, 0)
             count += 1
             runs += block != before + s.unit
             before = block
@@ -296,7 +299,7 @@ def drop_empty(s, arena, row, last):
 def free_leaf(s, arena, out, row):
     """Free the data blocks from `resume_at` to the end of its leaf, and the nodes that have no pointer left."""
     first, stop = s.resume_at, min(arena[row + state.BLOCK_COUNT], (s.resume_at | 511) + 1)
-    count, runs = free_slots(s, arena, row, first, stop)
+    count, runs = free_slots(s, arena, row, state.BLOCKS, first, stop)
     arena[row + file_row.MAPPED] -= count
     leaf = node(arena, row, 1, first >> 9)
     s.reg[templates.LEAF_AT] = leaf * templates.BLOCK + ((first & 511) << 3)

@@ -74,11 +74,13 @@ def give(s, arena, row, start, count):
 
 
 @subroutine
-def free_slots(s, arena, row, first, stop):
-    """Free the data blocks from `first` to before `stop`, which are of one leaf, by runs; return how many blocks and runs."""
+def free_slots(s, arena, row, field, first, stop):
+    """Free the blocks at `first` to before `stop` of a table of the file's row, by runs; return how many blocks and runs."""
     count, runs, start, length = 0, 0, 0, 0
     for i in range(first, stop):
-        block = table.get(arena, row + pmfs_state.BLOCKS, i)
+        block = table.get(arena, row + field, i)
+        if block == 0 and field == pmfs_state.OLD:
+            continue  # the list of replaced blocks has no gaps: a run may go on
         if length > 0 and block != start + length:
             give(s, arena, row, start, length)
             runs, length = runs + 1, 0
@@ -86,28 +88,7 @@ def free_slots(s, arena, row, first, stop):
             start = block if length == 0 else start
             length += 1
             count += 1
-            table.put(arena, row + pmfs_state.BLOCKS, i, 0)
-    if length > 0:
-        give(s, arena, row, start, length)
-        runs += 1
-    return count, runs
-
-
-@subroutine
-def free_replaced(s, arena, row, first, last):
-    """Free the blocks of a write that no pointer has now, by runs; return how many blocks and runs."""
-    count, runs, start, length = 0, 0, 0, 0
-    for i in range(first, last + 1):
-        block = table.get(arena, row + pmfs_state.OLD, i)
-        if block == 0:
-            continue  # the list has no gaps: a run may go on
-        table.put(arena, row + pmfs_state.OLD, i, 0)
-        if length > 0 and block != start + length:
-            give(s, arena, row, start, length)
-            runs, length = runs + 1, 0
-        start = block if length == 0 else start
-        length += 1
-        count += 1
+            table.put(arena, row + field, i, 0)
     if length > 0:
         give(s, arena, row, start, length)
         runs += 1

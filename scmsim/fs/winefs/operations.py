@@ -7,7 +7,6 @@ from scmsim.alloc import aligned_holes
 from scmsim.fs.engine import calls, file_row, operations, table
 from scmsim.fs.engine.events import emit_template
 from scmsim.fs.pmfs import copy, dirs, names, tree
-from scmsim.fs.pmfs import data as pmfs_data
 from scmsim.fs.pmfs import operations as pmfs_operations
 from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs import templates as tpl
@@ -106,7 +105,6 @@ emit = bind(
             "wanted": blocks.wanted,
             "free_slots": blocks.free_slots,
         },
-        pmfs_data: {"free_replaced": blocks.free_replaced},
         copy: {"PAGE_BY_PAGE": False},
         names: {
             "INODE_FIELDS": templates.LOGGED_INODE,

@@ -37,19 +37,23 @@ class Trees(Journal):
         if level > 1 or new or self.fresh:
             self.flush("index", addr, 8 * (last - first + 1))
 
+    def reach(self, f, i, last, new_nodes):
+        """Make the missing nodes above data block i."""
+        for level in range(f.height - 1, 0, -1):
+            index = i >> 9 * level
+            if (level, index) not in f.nodes:
+                end = min(last >> 9 * level, index | 511)
+                self.slots(f, level + 1, index, end, (level + 1, index >> 9) in new_nodes)
+                self.new_node(f, level, index)
+                self.store("index", 8)
+                new_nodes.add((level, index))
+
     def allocate(self, f, first, last, replace=False, zero=False):
         """Allocate data blocks for [first, last]; return the replaced blocks by index."""
         self.grow(f, last)
         old, unit, new_nodes = {}, 1 if f.is_dir else self.unit, set()
         for i in range(first, last + 1):
-            for level in range(f.height - 1, 0, -1):
-                index = i >> 9 * level
-                if (level, index) not in f.nodes:
-                    end = min(last >> 9 * level, index | 511)
-                    self.slots(f, level + 1, index, end, (level + 1, index >> 9) in new_nodes)
-                    self.new_node(f, level, index)
-                    self.store("index", 8)
-                    new_nodes.add((level, index))
+            self.reach(f, i, last, new_nodes)
             if i in f.data and not replace:
                 continue
             if f.height:

@@ -48,14 +48,7 @@ class Wine(Pmfs):
         at = first
         while at <= last:
             stop = min(last, at | 511)
-            for level in range(f.height - 1, 0, -1):
-                index = at >> 9 * level
-                if (level, index) not in f.nodes:
-                    end = min(last >> 9 * level, index | 511)
-                    self.slots(f, level + 1, index, end, (level + 1, index >> 9) in new_nodes)
-                    self.new_node(f, level, index)
-                    self.store("index", 8)
-                    new_nodes.add((level, index))
+            self.reach(f, at, last, new_nodes)
             self.leaf(f, at, stop, (1, at >> 9) in new_nodes or self.fresh, replace, zero, old)
             at = stop + 1
         return old
