@@ -51,10 +51,10 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
 }  # fmt: skip
 _LOOPS = {"operations": "operation", "xfersizes": "xfersizes", "threads": "threads", "rdpct": "rdpct"}
 _REFUSED = {
-    "skew": "only for fwd and wd", "totalsize": "the option changes the number of files", "count": "write the entries one by one",
-    "workingsetsize": "it limits the files in use", "wss": "it limits the files in use", "rhpct": "hits need a hit area",
-    "whpct": "hits need a hit area", "stride": "only seekpct is", "streams": "only seekpct is", "curve": "it measures first",
-    "replay": "convert the trace instead: scmsim trace convert", "target": "copy and move are not", "journal": "no validation is",
+    "skew": "only that of fwd and wd is", "totalsize": "it changes the number of files", "count": "write the entries one by one",
+    "workingsetsize": "it limits the files in use", "wss": "it limits the files in use", "rhpct": "it needs a hit area",
+    "whpct": "it needs a hit area", "stride": "only seekpct is", "streams": "only seekpct is", "curve": "it needs measured rates",
+    "replay": "convert the trace instead: scmsim trace convert", "target": "it is for copy and move", "journal": "for validation",
     "hotband": "only seekpct is", "forseekpct": "write one wd for each", "maxdataread": "use maxdata",
     "maxdatawritten": "use maxdata",
 }  # fmt: skip

@@ -52,7 +52,7 @@ _TELLS = re.compile(r"permission|^access to|not found|no such|can't|failed", re.
 
 
 def events(options: Options, *tasks: str) -> list[str]:
-    """Return the tracepoints that a capture needs."""
+    """Return the tracepoints that a capture needs; `tasks` are those that it needs for new processes."""
     out = [*CALLS, "sched:sched_process_exit", *tasks]
     if options.page_touches:
         if not has_event(FAULTS[0]):
@@ -70,7 +70,7 @@ def boot_s() -> int:
 
 
 def write(file: IO[bytes], lines: Iterator[str], root: int, seeds: list[bytes]) -> None:
-    """Write the first process's open descriptors, with the time of the first merged line, then the merged text."""
+    """Write `seeds` (calls that describe the open descriptors of process `root`) at the first line's time, then the lines."""
     first = next(lines, None)
     if first is None:
         raise EnvironmentProblem("perf recorded no call of the command; see 'perf record -e raw_syscalls:* true'")

@@ -216,7 +216,7 @@ def _split(line: str, delimiter: str) -> list[str]:
     try:
         found = next(text_csv.reader((line,), delimiter=delimiter, skipinitialspace=True))
     except text_csv.Error as error:  # a cell of more than 128 KiB, or a quote that does not end
-        raise BadLine(f"cells that cannot be told apart: {error}") from None
+        raise BadLine(f"the line is not valid CSV: {error}") from None
     return [cell.strip() for cell in found[: _MOST_COLUMNS + 1]]
 
 

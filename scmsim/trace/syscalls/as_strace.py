@@ -59,7 +59,7 @@ _SAME = {
 
 
 class NoCall(str):
-    """The reason why a line is not a call; `doubts` holds the text of a call without a known result, else an empty string."""
+    """The reason why a line is not a call; `doubts` is the text of a call whose result is unknown, else an empty string."""
 
     doubts = ""
 

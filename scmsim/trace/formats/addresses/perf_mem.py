@@ -4,10 +4,10 @@ r"""Import text of perf script with sampled data addresses, joined with the mapp
     perf record -e exceptions:page_fault_user -c 1 -d -o DATA -- CMD         # or faults: the first touch of each page
     perf script -i DATA --ns --show-mmap-events --show-task-events -F comm,pid,tid,time,event,addr,data_src,data_page_size
 
-(for the tracepoint, `trace` instead of the last three).  The mappings are the text's records PERF_RECORD_MMAP2.  Perf writes
-no record for munmap: the next mapping of the range ends a mapping.  With `calls` the mappings are those of a strace of the
-same run, which sees munmap and msync; perf must use `perf record -k CLOCK_MONOTONIC`, and `shift` added to perf's time gives
-the time since 1970:
+(for the tracepoint, the field `trace` instead of the last three).  The mappings are the text's records PERF_RECORD_MMAP2.  Perf
+writes no record for munmap, so a mapping ends where a later one replaces it.  With `calls`, the mappings are those of a strace
+of the same run, which sees munmap and msync.  Perf must then use `perf record -k CLOCK_MONOTONIC`, and `shift` is the number of
+seconds to add to perf's times to get times since 1970:
 
     python3 -c 'import time; print(f"{time.time() - time.monotonic():.6f}")'
 

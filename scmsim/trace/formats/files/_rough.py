@@ -75,7 +75,7 @@ class FileCounters:
         """Return why no real file can have these counters; "" if the counters are possible."""
         for name, moved in (("read", self.reads), ("written", self.writes)):
             if moved.total.bytes and not moved.total.calls:
-                return f"{moved.total.bytes} bytes {name} by no call"
+                return f"{moved.total.bytes} bytes {name}, but no call that moved them"
             if max(moved.total.bytes, moved.order.end) >= FAR:
                 return f"{max(moved.total.bytes, moved.order.end)} bytes {name} end beyond 2^60"
         return ""
