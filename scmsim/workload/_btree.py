@@ -20,7 +20,7 @@ _SIBLINGS = 3  # pages that are balanced together
 
 
 class Node:
-    """Interior page: `kids` (nodes, or page numbers of leaves) and between them `keys`, the largest row id on the left."""
+    """Interior page: `kids` (nodes, or page numbers of leaves), and `keys`: the largest row id below each kid but the last."""
 
     def __init__(self, page: int, keys: list[int], kids: "list[Node | int]") -> None:
         self.page, self.keys, self.kids = page, keys, kids
@@ -36,14 +36,14 @@ class Tree:
     def __init__(self, blob: int) -> None:
         serial = varint(2 * blob + 12)
         payload = 2 + serial + blob  # header size, NULL for the id, the blob's type, the blob
-        self.cell = varint(payload) + payload + _POINTER  # without the row id
+        self.cell = varint(payload) + payload + _POINTER  # bytes of a leaf cell and its pointer, without the row id
         self.rows, self.pages = 0, ROOT
         self.leaves, self.first = [ROOT], [1]
         self.free = _LEAF_ROOM  # bytes in the rightmost leaf
         self.root: Node | None = None  # set once the root is not a leaf
-        self.before = self.pages  # pages at the start of the transaction
-        # pages that the transaction read to balance them: (pages changed before the read, page); the count includes page 1,
-        # and leaves out pages added by the transaction
+        self.before = self.pages  # number of pages at the start of the transaction
+        # pages that the transaction read to balance them: (number of old pages changed before the read, page); the number
+        # includes page 1, and excludes pages that the transaction added
         self.siblings: list[tuple[int, int]] = []
 
     def insert(self, rows: int) -> set[int]:
@@ -101,7 +101,7 @@ class Tree:
             self._share(path[max(level - 1, 0)], changed)
 
     def _share(self, parent: Node, changed: set[int]) -> None:
-        """Spread the children of the last pages below `parent` over those pages, and over new pages as needed."""
+        """Balance the last pages below `parent`: spread their cells over these pages, and over new pages as needed."""
         nodes: list[Node] = parent.kids[-_SIBLINGS:]  # type: ignore[assignment]
         changed.add(parent.page)
         # page 1 is counted too: it changes because a page was added

@@ -33,7 +33,7 @@ class Job:
     reads: int = 1
     writes: int = 0
     random: int = 0
-    trims: str = ""  # place of rw=trim if it is set; the reads are then trims
+    trims: str = ""  # file and line of rw=trim if it is set; the job's reads are then trims
     bs: tuple[int, int] = (4096, 4096)
     bsrange: tuple[tuple[int, int] | None, ...] = (None, None)  # of reads and of writes
     bssplit: tuple[Split, Split] = ((), ())
@@ -83,14 +83,14 @@ class Job:
     number_ios: int = 0
     engine: str = "psync"
     iodepth: int = 1
-    depth_given: int = 1  # for engines without a queue, too
+    depth_given: int = 1  # iodepth as given; `iodepth` is 1 for engines without a queue
     unlink: bool = False
     create_on_open: bool = False
     fill_device: bool = False
     direct: bool = False
     verify: bool = False
     do_verify: bool = True
-    time_based: str = ""  # place of the option if it is set
+    time_based: str = ""  # file and line of the option if it is set
     rate: str = ""
     flow: int = 0
 

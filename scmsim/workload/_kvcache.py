@@ -167,8 +167,8 @@ def conversations(requests: int, tokens: int, prompt: int, again: int, gap: int,
     random = np.random.default_rng(seed)
     # a conversation's mean number of turns is (a + b - 1) / (b - 1)
     b = 1 + (1 - again / 100) * (LOYALTY - 1)
-    due: list[tuple[int, int, int, float, list[int]]] = []  # a heap: request, ties, tokens, chance, blocks
-    fresh = SYSTEM // tokens  # the next number of a block
+    due: list[tuple[int, int, int, float, list[int]]] = []  # heap: next and last request, tokens, chance, blocks
+    fresh = SYSTEM // tokens  # the next unused block number
     shared = range(fresh)
     for now in range(requests):
         if due and due[0][0] <= now:

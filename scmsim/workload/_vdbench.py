@@ -215,13 +215,13 @@ def drawn(sizes: tuple[tuple[int, float], ...], random: np.random.Generator) -> 
 
 
 class Turns:
-    """Workloads take turns by their shares, numbers of any sum."""
+    """Scheduler of workloads that take turns in proportion to their shares, which may have any sum."""
 
     def __init__(self, shares: list[float]) -> None:
         self.shares, self.credit = shares, [0.0] * len(shares)
 
     def next(self, alive: list[int]) -> int:
-        """Return which of the workloads `alive` has the next turn."""
+        """Return the index of the workload, out of those in `alive`, that has the next turn."""
         total = sum(self.shares[i] for i in alive)
         for i in alive:
             self.credit[i] += self.shares[i] / total
@@ -231,7 +231,7 @@ class Turns:
 
 
 def spread(values: list[str] | tuple[str, ...], at: str) -> tuple[tuple[int, float], ...]:
-    """Return sizes with their shares, of 4k or of (4k,60,8k,40)."""
+    """Parse 4k or (4k,60,8k,40) to pairs (size in bytes, share in percent)."""
     sizes = [number(text, at) for text in values[::2]]
     shares = [float(number(text, at)) for text in values[1::2]] or [100.0]
     if len(sizes) != len(shares) or sum(shares) != 100 or min(sizes) < 0:

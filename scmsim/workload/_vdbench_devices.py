@@ -17,13 +17,13 @@ Row = tuple[int, ...]  # op, file, offset, length, file2, flag, thread
 
 @dataclass
 class Stream:
-    """A workload on one device: its range of bytes, its threads, and its position."""
+    """A workload on one device: its range of bytes, its threads, and its position (`next` -1: at the start)."""
 
     workload: Entry
     file: int
     low: int
     high: int
-    first: int  # thread
+    first: int  # number of its first thread
     threads: int
     flag: int
     next: int = -1

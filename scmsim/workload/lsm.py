@@ -109,7 +109,7 @@ class Workload(_stream.Stream):
         self.target, self.room = p.target, p.target * 11 // 10
         self.levels_of = p.level0, p.level_base, self.multiplier
         self.manifest_record = MANIFEST_RECORD + 2 * (self.key - KEY)  # it has a table's first and last key
-        self.miss = 0.6185**p.bloom if p.bloom else 1.0  # share of tables read in vain; the best rate of a bloom filter
+        self.miss = 0.6185**p.bloom if p.bloom else 1.0  # best false-positive rate of a bloom filter (1: no filter)
         self.log = log_records(self.key, p.value, self.per_memtable)
         inserts = p.operations if p.workload == "fill" else int(p.operations * self.mix[0][_ycsb.INSERT] * 2)
         slots = (

@@ -1,7 +1,7 @@
 """A mapped file touched in units: in order, by stride, at random or by Zipf's law, with optional write-backs or msync.
 
-The file exists before (its set-up counts nothing).  The same touches by read and write calls (`by`) show the benefit of the
-mapping.  Zipf: the share of the k-th place is proportional to 1 / k^0.99 (YCSB's constant); the seed shuffles the places.
+The file exists before the trace.  The same touches by read and write calls (`by`) show the benefit of the mapping.  Zipf: the
+share of the k-th place is proportional to 1 / k^0.99 (YCSB's constant); the seed shuffles the places.
 """
 
 from collections.abc import Iterator

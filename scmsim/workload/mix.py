@@ -3,7 +3,7 @@
 Commits of one file or folder come after the calls: elsewhere an fsync commits what several calls on several files changed, and no
 call makes a folder durable.  Then come loads and stores through mappings, so that what the calls touch does not depend on them.
 Last come calls without an fsync or sync among them, mostly on names: what a journal holds back until the next sync accumulates.
-Weights and sizes are ours.  The mix trains the footprints of calls (`scmsim lab footprints`), so it serves no test.
+Weights and sizes are ours.  The mix trains the footprints of calls (`scmsim lab footprints`), so it must not test them.
 """
 
 import random
