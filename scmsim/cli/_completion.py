@@ -78,7 +78,7 @@ def _listed(kind: str, text: str) -> Found:
 
 
 def _assignments(text: str) -> Found:
-    """Complete first MODEL., then MODEL.KEY=."""
+    """Complete the text of --set: first the model (MODEL.), then its parameter (MODEL.KEY=)."""
     model, dot, key = text.partition(".")
     if not dot:
         return [(f"{name}.", about) for kind in _SET for name, about in _plugins(kind, text)]

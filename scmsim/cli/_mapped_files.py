@@ -46,7 +46,7 @@ def lines(found: dict[str, Any], machine: str, top: int) -> Iterator[str]:
             yield f"\n{fs}: {worth}"
             continue
         yield ""
-        yield f"{fs:<{_WIDTH}}{'as it stands':>24}{worth.setting or 'no other layout':>24}"
+        yield f"{fs:<{_WIDTH}}{'unchanged':>24}{worth.setting or 'no other layout':>24}"
         for label, name in _ROWS:
             if worth.before[name] or worth.after[name]:
                 after = f"{worth.after[name]:,}" if worth.setting else ""
