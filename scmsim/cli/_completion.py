@@ -28,7 +28,7 @@ _KINDS = (
 )  # options that take names of plug-ins; an option is named after the kind of its plug-ins
 _LISTS = ("fs", "machine", "paging", "medium", "policy")  # options that take several names, separated by commas
 _SET = ("fs", "paging", "policy")  # kinds whose parameters --set accepts
-_PREFIXES = {"perf run": "perf-", "sweep": "sweep-"}
+_PREFIXES = {"perf run": "perf-", "sweep": "sweep-"}  # command -> prefix of its bundled configurations
 _CONFIGURED = ("advise", "amplify", "check", "crash", "replay", "space", *_PREFIXES)
 Found = Iterable[tuple[str, str]]  # pairs (value, description)
 

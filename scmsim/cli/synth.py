@@ -45,7 +45,7 @@ class Workloads(Group):
         from scmsim.core.errors import UnknownName
 
         if (dashed := cmd_name.replace("_", "-")) in registry.names("workload"):
-            cmd_name = dashed  # db_bench
+            cmd_name = dashed  # a name with an underscore, such as db_bench
         elif near := _NEAREST.get(dashed.lower()):
             raise UnknownName(f"no workload named {cmd_name!r}; the nearest is: scmsim synth {near}")
         else:

@@ -24,7 +24,7 @@ class Node:
 
     def __init__(self, page: int, keys: list[int], kids: "list[Node | int]") -> None:
         self.page, self.keys, self.kids = page, keys, kids
-        self.used = sum(map(_divider, keys))  # bytes
+        self.used = sum(map(_divider, keys))  # bytes of the cells
 
 
 class Tree:

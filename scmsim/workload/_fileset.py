@@ -17,7 +17,7 @@ MAX_DEPTH = 200  # levels of directories; a guard that Filebench lacks
 
 
 class Drand48:
-    """glibc's drand48 without a seed: 48 bits of a linear congruence that starts at 0."""
+    """glibc's drand48 without a seed: a 48-bit linear congruential generator with initial state 0."""
 
     def __init__(self) -> None:
         self.state = 0

@@ -49,8 +49,8 @@ class Job:
     offset_align: int = 0
     offset_increment: int = 0
     increment_percent: int = 0
-    sequence: int = 1  # rw=randread:8
-    seq_add: int = 0  # rw=read:-8k
+    sequence: int = 1  # N of rw=randread:N
+    seq_add: int = 0  # bytes of rw=read:-8k
     sequencer: str = "sequential"
     percent_random: tuple[int, int] = (100, 100)
     nrfiles: int = 1
@@ -64,7 +64,7 @@ class Job:
     norandommap: bool = False
     generator: str = "tausworthe"
     distribution: tuple[str, float, float] = ("random", 0.0, -1.0)
-    zones: tuple[Split, Split] = ((), ())  # of random_distribution=zoned
+    zones: tuple[Split, Split] = ((), ())  # zones of random_distribution=zoned, for reads and for writes
     zonemode: str = ""
     zone_size: int = 0
     zone_range: int = 0

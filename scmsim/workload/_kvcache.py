@@ -44,7 +44,7 @@ GAP_SPREAD = 0.9  # sigma of the log-normal number of requests between two turns
 LOYALTY = 4.7  # a + b of the beta distribution of a conversation's chance to go on
 EDITED = 0.156  # share of the turns that replace the end of the conversation ...
 EDITED_POWER = 2  # ... at the place u^2 of its length, u uniform in [0, 1)
-MOST_TOKENS = 1 << 20  # of one request
+MOST_TOKENS = 1 << 20  # maximum number of tokens of one request
 
 
 def elements(model: str) -> int:
@@ -110,7 +110,7 @@ def _lines(path: str, name: str) -> Iterator[tuple[int, int, list[int]]]:
         raise UsageError(f"cannot read {path!r}: {(error.strerror or str(error)).lower()}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{name}:{number + 1}: not UTF-8 text; give a trace of one JSON object a line") from None
-    except ValueError:  # an embedded NUL
+    except ValueError:  # the path has a NUL character
         raise UsageError(f"cannot read {path!r}: the path has a NUL character; remove the character") from None
 
 

@@ -27,7 +27,7 @@ FOLDER, DB, SIDE, SHM = 0, 1, 2, 3  # object ids; SIDE is the journal or the log
 RECORD = 4 + PAGE + 4  # bytes of a page in the journal
 # bytes of the journal's header; SQLite looks for a second header at the journal's length rounded up to a multiple
 SECTOR = 512
-FRAME, LOG_HEADER = 24 + PAGE, 32  # bytes
+FRAME, LOG_HEADER = 24 + PAGE, 32  # bytes of a frame (header, page) and of the log's header
 _SYNC = DATA_ONLY
 _LAST = 1 << 40  # position of page 1 among the changes of a transaction
 _DIRECTORY_SYNC = (

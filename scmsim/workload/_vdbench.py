@@ -62,7 +62,7 @@ _GENERAL = """
     abort_failed_skew auxreport compratio compression compressionratio compressionseed create_anchors data_errors debug
     dedupratio dedupunit dedupsets endcmd end_cmd heartbeat_error histogram messagescan misc monitor pattern port report
     report_run_totals showlba startcmd start_cmd timeout validate
-""".split()  # of the whole file; they change no call
+""".split()  # parameters of the whole file; they change no call
 
 
 @dataclass(frozen=True)

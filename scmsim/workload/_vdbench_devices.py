@@ -71,7 +71,7 @@ class Devices:
                 low, high = 0, sd["size"]
                 if given := each["range"] or sd["range"]:
                     low, high = (number(text, f"{each.at}: range") for text in given[:2]) if len(given) == 2 else (0, 0)
-                    if high <= 200:  # per cent
+                    if high <= 200:  # values up to 200 are percentages
                         low, high = sd["size"] * low // 100, sd["size"] * high // 100
                 low, high = low // unit * unit or unit, min(high, sd["size"]) // unit * unit
                 if high - low < unit:

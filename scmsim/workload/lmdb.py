@@ -46,9 +46,9 @@ PAGE = 4096
 # bytes of a page's header, of an entry's offset in the page, of a node's header, of a key
 HEADER, POINTER, NODE, KEY = 16, 2, 8, 8
 META, META_AT = 120, 32  # bytes of a meta page that a commit stores, and their offset (MDB_meta from mm_mapsize on)
-BRANCH_FILL = 80  # percent
-_REUSED_AFTER = 3  # transactions
-_MOST = 1 << 26  # pages
+BRANCH_FILL = 80  # share of a branch page that is used, percent
+_REUSED_AFTER = 3  # transactions after which a freed page is reused
+_MOST = 1 << 26  # maximum number of pages
 
 
 class Workload(_stream.Stream):

@@ -167,7 +167,7 @@ def _line(text, start, end, row):
         tag -= 1
     if not _prefix(text, start, tag, row):
         return
-    row[KIND] = ENTER if at < end and text[at] == _N else EXIT  # sys_enter, sys_exit
+    row[KIND] = ENTER if at < end and text[at] == _N else EXIT  # the n of sys_enter, or the x of sys_exit
     kind = row[KIND]
     at += 4 if kind == ENTER else 3
     named = at < end and text[at] == _UNDERSCORE

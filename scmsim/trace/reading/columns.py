@@ -19,8 +19,8 @@ from scmsim.trace.reading.lines import MOST_TITLES, BadLine, byte_blocks, clip, 
 _BLOCK = 1 << 22
 _NOT_WHOLE = (b"0x", b"0X", b"-0")  # prefixes of numbers that Arrow accepts and `whole` rejects
 _MOST_COLUMNS = 1000
-_LONGEST_TIME = 40  # characters
-_FAR_TIME = 1 << 62  # ns
+_LONGEST_TIME = 40  # maximum length of a time stamp, characters
+_FAR_TIME = 1 << 62  # limit of a time stamp, ns
 
 
 @dataclass

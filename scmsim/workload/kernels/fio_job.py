@@ -20,7 +20,7 @@ from scmsim.workload.kernels.fio_random import (
 
 # values of `what` in a row of `out`: (what, file, offset, length)
 READING, WRITING, SYNCING, DATASYNCING, OPENING, CLOSING = range(6)
-ROUND_ROBIN, SEQUENTIAL, RANDOM = range(3)  # file services
+ROUND_ROBIN, SEQUENTIAL, RANDOM = range(3)  # values of `service`: how the next file is chosen
 MAPPED, UNMAPPED, BY_LFSR, SKEWED = range(4)  # how a random offset is found
 # random states; READ_SIZE + 1 and IN_ORDER + 1 are the states for writes
 BLOCKS, MIX, WHICH_FILE, READ_SIZE, _, ZONE, IN_ORDER = range(7)
@@ -32,7 +32,7 @@ JOB = np.dtype(
         ("reads", "i8"), ("writes", "i8"), ("random", "i8"),  # flags: the job reads; the job writes; the job seeks at random
         ("how", "i8"),  # how a random offset is found, MAPPED to SKEWED
         ("least", "i8", (2,)), ("most", "i8", (2,)),  # bytes of the smallest and the largest transfer
-        ("mix", "i8"),  # percentage of reads
+        ("mix", "i8"),  # percentage of reads in a mixed job
         ("fsync", "i8"), ("fdatasync", "i8"),  # writes between two syncs, 0: no syncs
         ("service", "i8"), ("service_count", "i8"),  # ROUND_ROBIN to RANDOM; calls on a file before another file is served
         ("bytes_limit", "i8"), ("ios_limit", "i8"),  # limits of the whole job; ios_limit 0: no limit

@@ -43,7 +43,7 @@ NEITHER = "sample that is neither a load nor a store"
 PROTECTED = "mapping that exists already (mprotect)"
 _TOOL = "text of perf script with addresses of data"
 _SECOND = 10**9
-_MOST_SHIFT = 4 * 10**9  # seconds
+_MOST_SHIFT = 4 * 10**9  # limit of `shift`, s
 _SNIFF = re.compile(
     rb"\|OP [A-Z]|(?:page|minor|major)-faults[:\w]*:\s+[0-9a-f]{5,16}\b|exceptions:page_fault_user:|PERF_RECORD_MMAP2 \d"
 )

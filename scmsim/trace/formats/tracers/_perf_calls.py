@@ -361,4 +361,4 @@ CALLS: dict[str, tuple[int, int, Handler]] = {
 }
 FORKS = ("clone", "fork", "vfork", "clone3")
 RINGS = ("io_uring_setup", "io_uring_enter", "io_uring_register")
-RING_NUMBERS = (425, 426, 427)  # on every architecture
+RING_NUMBERS = (425, 426, 427)  # numbers of io_uring's calls, equal on every architecture
