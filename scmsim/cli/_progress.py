@@ -152,7 +152,7 @@ def points() -> Line:
 
 
 def amount(what: str) -> Line:
-    """Return a progress line for reading; its call takes bytes done and in total, and draws a percentage (MiB if total is 0)."""
+    """Return a progress line for reading; its call (bytes done, total bytes) draws a percentage, or MiB if the total is 0."""
     return Line(lambda done, total: f"{what} {f'{100 * done // total}%' if total else f'{done >> 20:,} MiB'}")
 
 

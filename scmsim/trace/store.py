@@ -212,7 +212,7 @@ def _to_table(group: np.ndarray) -> Any:
 
 
 def _fields(batch: Any) -> dict[str, np.ndarray]:
-    """Return an array for each field of OP."""
+    """Return a batch's columns as arrays, one for each field of OP."""
     known = batch.schema.names
     out = {
         "flag" if name == "flags" else name: _numbers(batch.column(name))

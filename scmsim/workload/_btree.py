@@ -164,7 +164,7 @@ def _bounds(size: list[int], held: list[int]) -> list[int]:
 
 
 def _divider(key: int) -> int:
-    """Return the bytes of an interior cell with its pointer: child page, row id."""
+    """Return the size in bytes of an interior cell (child page, row id) and its pointer."""
     return 4 + varint(key) + _POINTER
 
 

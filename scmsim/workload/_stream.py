@@ -37,7 +37,7 @@ class Stream:
         yield self.pieces, 1
 
     def pieces(self) -> Iterator[np.ndarray]:
-        """Yield arrays of OP; `timed` fills in the times."""
+        """Yield the rows as arrays of OP without times, which `timed` fills in."""
         for make, times in self.parts():
             for _ in range(times):
                 yield from make()

@@ -201,7 +201,7 @@ def _value(key: str, values: list[str], unit: str, at: str) -> Any:
 
 
 def number(text: str, at: str) -> int:
-    """Return a number with its suffix, such as 4k or 10g."""
+    """Parse a number with an optional suffix, such as 4k or 10g."""
     match = re.fullmatch(r"([0-9]{1,12})(?:\.0*)?([kmgt]?)b?", text.lower())
     if not match or int(match[1]) * _SUFFIXES[match[2]] > _MOST:
         raise UsageError(f"{at}={text[:20]!r} is not a number up to 2^50; write it like 8, 4k or 10g")

@@ -57,7 +57,7 @@ class Forms:
         self._found = False  # whether the number of the first process is known
 
     def usual(self, lines: list[str]) -> list[str]:
-        """Return the same number of lines, in the usual form."""
+        """Return the lines rewritten in the usual form; their number stays equal."""
         return list(self._usual(mixed.joined(lines)))
 
     def _usual(self, lines: list[str]) -> Iterator[str]:

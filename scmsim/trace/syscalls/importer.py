@@ -31,7 +31,7 @@ NEVER_RETURNED = "call that never returned"
 PROCESS_EVENT = "signal or process event"
 BLANK = "blank line"
 
-# by the result of `file_rules.opened`
+# names of the cases in the header's counts `creates`, by the result of `file_rules.opened`
 CREATES = ("", "certainly new", "emptied when opened, taken as new", "assumed new")
 
 # keys of `Report.blind` that are not names of calls

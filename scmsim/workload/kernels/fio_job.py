@@ -47,7 +47,7 @@ JOB = np.dtype(
         ("align", "i8", (2,)), ("unaligned", "i8"),  # unit of random offsets, bytes; 1: any length between least and most
         ("parts", "i8", (2,)), ("splits", "i8", (2, PARTS, 2)),  # bssplit: number of parts; the bytes and percentage of each part
         ("sequence", "i8"), ("until_fresh", "i8"),  # rw=randread:N: N, and the transfers until the next random offset
-        ("repeats", "i8"), ("in_order", "i8"),  # 1: the N transfers have one offset; 1: the last offset was not random
+        ("repeats", "i8"), ("in_order", "i8"),  # flags: the N transfers have one offset; the last offset was not random
         ("seq_add", "i8"),  # bytes from the end of a sequential transfer to the next one (rw=read:-8k)
         ("percent_random", "i8", (2,)),
         # random_distribution=zoned: 1; whether a zone is given; first and end of the zone of each percent of the transfers,

@@ -154,7 +154,7 @@ def _counted(module: str, path: str, rank: int, values: Values, buffer: int) -> 
 
 
 def _moved(module: str, values: Values, name: str, past: str, opened: Span) -> Moved:
-    """Return the reads or writes of a record."""
+    """Return the reads (`name` and `past` READ) or the writes (WRITE, WRITTEN) of a record, as its counters' names have them."""
     if module == "MPI-IO":
         count = sum(_count(values, f"{kind}_{name}S") for kind in _KINDS_OF_MPI)
         classes = tuple(_count(values, f"SIZE_{name}_AGG_{each}") for each in _CLASSES)

@@ -275,7 +275,7 @@ class Conversion:
         self._bad(int(calls.line[i]), f"{self.names[int(calls.call[i])]}: {error}")
 
     def _some(self, calls: _Calls, start: int, end: int) -> None:
-        """Convert some calls one by one."""
+        """Convert the calls [start, end) one by one."""
         calls = calls.part(start, end)
         text, enters, report = self.text, calls.enters, self.report
         arguments = enters[:, text.FIRST : text.FIRST + text.ARGUMENTS].tolist()
