@@ -61,11 +61,11 @@ class Tree:
         return changed | {SCHEMA_PAGE} if self.pages > self.before else changed  # page 1 records the number of pages
 
     def pages_of(self, ids: np.ndarray) -> np.ndarray:
-        """Return the leaf pages of row ids."""
+        """Return the page number of the leaf that holds each row id."""
         return np.array(self.leaves)[np.searchsorted(np.array(self.first), ids, side="right") - 1]
 
     def above(self, leaf: int) -> list[int]:
-        """Return the interior pages above a leaf, root first."""
+        """Return the page numbers of the interior pages above a leaf, root first."""
         row = self.first[bisect_left(self.leaves, leaf)]
         found, node = [], self.root
         while isinstance(node, Node):
@@ -126,7 +126,7 @@ class Tree:
 
 
 def _bounds(size: list[int], held: list[int]) -> list[int]:
-    """Return how to split the cells of siblings: index of each page's divider; for the last page, the number of cells.
+    """Return where to split the cells of sibling pages: the index of the divider after each; for the last, the number of cells.
 
     `size` has the bytes of all cells in order, including the dividers between the pages; `held`, the cells in each page now.
     """
@@ -169,7 +169,7 @@ def _divider(key: int) -> int:
 
 
 def varint(value: int) -> int:
-    """Return the bytes of a SQLite varint: 7 bits in each, 9 bytes at most."""
+    """Return the length in bytes of a SQLite varint, which has 7 bits per byte and at most 9 bytes."""
     return min(max(1, -(-value.bit_length() // 7)), 9)
 
 

@@ -13,7 +13,7 @@ from scmsim.core.errors import UsageError
 
 _MASK = (1 << 48) - 1
 _MULTIPLIER, _INCREMENT = 0x5DEECE66D, 0xB
-MAX_DEPTH = 200  # levels of directories; a guard that Filebench lacks
+MAX_DEPTH = 200  # limit of directory levels, which Filebench lacks
 
 
 class Drand48:

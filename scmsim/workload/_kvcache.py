@@ -69,7 +69,7 @@ def elements(model: str) -> int:
 def recorded(path: str, tokens: int) -> Iterator[list[int]]:
     """Yield the requests of a trace in Mooncake's format, in blocks of `tokens` tokens.
 
-    The trace's own block follows from the first request of at least two blocks: the power of two that makes as many blocks.
+    The trace's own block size follows from its first request of at least two blocks: the power of two that gives that many blocks.
     The number of a block of the trace represents all text up to its end, so a longer block has its last block's number.
 
     Raises UsageError for a file that cannot be read, or a line that is not a request (named, with its line).

@@ -36,7 +36,7 @@ FLAGS = Flags(
 )  # fmt: skip
 _LAUNCHERS = ("mpirun", "mpiexec", "srun", "mpiexec.hydra", "orterun")
 MAX_TASKS, MAX_OBJECTS = 1 << 14, 1 << 24
-MOST = 0x7FFFF000  # bytes of one read or write (Linux)
+MOST = 0x7FFFF000  # maximum bytes of one read or write on Linux
 
 
 @dataclass

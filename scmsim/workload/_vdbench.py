@@ -19,7 +19,7 @@ OPERATIONS = ("read", "write", "create", "delete", "getattr", "access", "open", 
 _SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _MOST = 1 << 50
 SPREAD, NAMES, SILENT = "spread", "names", "silent"
-# entry: key to (unit, default).  A unit a|b allows these words, each with its abbreviations.
+# entry -> key -> (unit, default); a unit a|b allows these words, each with its abbreviations.
 KEYS: dict[str, dict[str, tuple[str, Any]]] = {
     "fsd": {
         "anchor": ("text", ""), "depth": ("number", 1), "width": ("number", 1), "files": ("number", 10),
@@ -89,7 +89,7 @@ class Parameters(NamedTuple):
     silent: list[str]
 
     def named(self, kind: str, patterns: tuple[str, ...]) -> list[Entry]:
-        """Return the entries of a kind that any of the patterns names."""
+        """Return the entries of a kind whose names match any of the patterns."""
         found = [each for each in self.entries[kind] if any(fnmatch.fnmatchcase(each.name, one) for one in patterns)]
         return self.entries[kind] if set(patterns) & {"default", "all"} and not found else found
 
@@ -138,7 +138,7 @@ def parse(text: str, where: str, changed: dict[str, str]) -> Parameters:
 
 
 def _words(text: str, where: str, changed: dict[str, str], mistakes: Mistakes) -> list[tuple[str, list[str], str]]:
-    """Return (key, values, place) of each key=value; commas separate, text after a line's first blank is ignored."""
+    """Return (key, values, place) of each key=value; commas separate values, text after a line's first blank is ignored."""
     found, used = [], set[str]()
     for number, line in enumerate(text.splitlines(), 1):
         at = f"{where}:{number}"

@@ -38,7 +38,7 @@ class Devices:
         self.entries = parameters.entries["sd"]
 
     def table(self) -> Files:
-        """Return the side table."""
+        """Return the side table, in which each device is a file that exists in full."""
         names = [f"/{each['lun'].strip('/')}" for each in self.entries]
         sizes = [each["size"] + each["offset"] for each in self.entries]
         return Files(names, np.array(sizes, np.int64), np.zeros(len(names), bool))

@@ -84,7 +84,7 @@ class Workload(_stream.Stream):
         self.unit, self.dirs, self.seed = p.unit, p.dirs, p.seed
         self.flag = SETUP if p.setup else 0
         self.draw = _sizes(p.sizes, p.mean)
-        self.most = SMALL_FILES if p.sizes == "small" else 1 << 40  # files alive at once
+        self.most = SMALL_FILES if p.sizes == "small" else 1 << 40  # maximum number of live files
         slots, self.rows = self._measure()
         paths = [f"/age/{i}" for i in range(p.dirs)] + [f"/age/{i % p.dirs}/file-{i}" for i in range(slots)]
         self.files = _stream.table(

@@ -56,7 +56,7 @@ PARAMS = {
 }
 FOLDER, FIRST = 0, 1  # object ids: the directory, the arena or the first block's file
 MOST_FILES = 1 << 20
-LARGEST = 1 << 44  # bytes of the arena: the models' files end there
+LARGEST = 1 << 44  # maximum bytes of the arena: the models' largest file
 # bytes from which memmove stores past the caches: 3/4 of a thread's share of the last-level cache; here for an unknown cache
 # (glibc 2.36, sysdeps/x86/dl-cacheinfo.h)
 PAST_CACHES = 3 << 18

@@ -71,7 +71,7 @@ class Workload(_stream.Stream):
         self.op, self.entries, self.value, self.count, self.seed = p.op, p.entries, p.value, p.count, p.seed
         self.writemap, self.read_value = p.writemap, p.read_value
         depth = len(self.levels)
-        self.pages = 2 + sum(self.levels) + _REUSED_AFTER * (depth + 1)  # two meta pages; copies in use
+        self.pages = 2 + sum(self.levels) + _REUSED_AFTER * (depth + 1)  # with two meta pages, and copies in use
         self.files = _stream.table(["/lmdb", "/lmdb/data.mdb"], [0, self.pages * PAGE], [True, False])
 
     def pieces(self) -> Iterator[np.ndarray]:
