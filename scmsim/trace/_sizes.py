@@ -20,7 +20,7 @@ from scmsim.core.records import (
 
 GONE = -1  # size of a file that does not exist
 
-_SETTING = (TRUNCATE, CREATE, MKDIR, MALLOC, UNLINK, RMDIR, FREE)  # these set the size
+_SETTING = (TRUNCATE, CREATE, MKDIR, MALLOC, UNLINK, RMDIR, FREE)  # operations that set the size
 _CHANGING = (*_SETTING, WRITE, FALLOCATE, RENAME)
 
 

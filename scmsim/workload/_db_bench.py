@@ -197,5 +197,5 @@ def _check(numbers: dict[str, int], mistakes: Mistakes) -> None:
             mistakes.add(f"db_bench: --{name}={value} is out of range; give {low:,} to {high:,}")
     if numbers["duration"]:
         mistakes.add(
-            "db_bench: --duration is not modelled: only the clock knows the calls; give --duration=0 and --reads or --writes"
+            "db_bench: --duration makes the clock decide how many calls run; give --duration=0 and --reads or --writes"
         )

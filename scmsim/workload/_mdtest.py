@@ -11,7 +11,7 @@ from scmsim.core.errors import UsageError
 from scmsim.workload._flags import OFF, SWITCH, Flags, read
 from scmsim.workload._mistakes import Mistakes
 
-_CLOCK = "only the clock knows the calls; give the number of items with -n or -I"
+_CLOCK = "the clock decides how many calls run; give the number of items with -n or -I"
 _ONE = "the number of tasks is fixed for the run: set it by scmsim's --tasks, or mpirun -n before mdtest"
 FLAGS = Flags(
     program="mdtest",

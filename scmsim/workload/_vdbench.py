@@ -275,9 +275,9 @@ def _check(made: Parameters, where: str, mistakes: Mistakes) -> None:
     for kind in ("fwd", "wd"):
         for each in entries[kind]:
             if not each["threads"] and kind == "fwd" or each["threads"] > 1 << 12:
-                mistakes.add(f"{each.at}: threads go from 1 to 4,096")
+                mistakes.add(f"{each.at}: threads must be from 1 to 4,096")
             if min(size for size, _ in each["xfersizes"]) < 1:
-                mistakes.add(f"{each.at}: an xfersize is at least 1 byte")
+                mistakes.add(f"{each.at}: an xfersize must be at least 1 byte")
             target = "fsd" if kind == "fwd" else "sd"
             if entries[target] and not made.named(target, each[target]):
                 mistakes.add(f"{each.at}: no {target} is named {', '.join(each[target])[:60]!r}; define it")

@@ -21,7 +21,7 @@ from scmsim.trace.capture._merge import Merged
 
 CALLS = ("raw_syscalls:sys_enter", "raw_syscalls:sys_exit")
 FAULTS = ("exceptions:page_fault_user",)
-DAX_FAULTS = ("fs_dax:dax_pmd_fault_done", "fs_dax:dax_pte_fault_done")  # only some kernels have them
+DAX_FAULTS = ("fs_dax:dax_pmd_fault_done", "fs_dax:dax_pte_fault_done")  # tracepoints that only some kernels have
 TOUCHES = (
     "page touches: load and store rows are page faults of mapped files, so each is the first touch of a page since it was "
     "mapped, written back or evicted; later touches, and pages that the kernel maps along with a neighbour, are not seen"
@@ -32,7 +32,7 @@ _SAID = "perf.err"  # file with perf's messages
 _LOST = re.compile(r"PERF_RECORD_LOST lost (\d+)")
 _LOST_SAMPLES = re.compile(
     r"LOST_SAMPLES events: +(\d+)$", re.MULTILINE
-)  # a line with a percentage has the number of records instead
+)  # lines that go on with a percentage count records, not events
 
 # pattern of perf's message -> advice; the first match counts
 _HELP = (

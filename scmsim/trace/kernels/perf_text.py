@@ -34,7 +34,7 @@ def call_hash(name: str) -> int:
 
 @subroutine
 def _find(text, start, end):
-    """Return the position after the tag `syscalls:sys_e` in a line, or -1."""
+    """Return the position after the tag `syscalls:sys_e` in a line, -1 if the line lacks the tag."""
     at = start
     while at + len(_TAG) <= end:
         if text[at] == _TAG[0]:

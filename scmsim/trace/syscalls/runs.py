@@ -92,7 +92,7 @@ class Stretch:
         self._founds: list[Description] = []
         self._paths: list[str] = []
         self._known = array("q")  # records of the kernel's PATH_KNOWN
-        self._index: dict[Any, int] = {}  # of paths, and of nodes and descriptions by their id
+        self._index: dict[Any, int] = {}  # index of each path, and of each node and description by its id
 
     def path(self, path: str) -> int:
         """Return the index of a path for the column PATH."""

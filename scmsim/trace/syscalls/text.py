@@ -43,8 +43,8 @@ CALL = re.compile(rf"(?>(?:({_PID}) ++)?){_TIME}([a-z_]\w*+)\(").match
 # the second half of a split call, in the usual form
 SECOND_HALF = re.compile(rf"(?>(?:({_PID}) ++)?){_TIME}<\.\.\. (\w+) resumed> ?")
 _COMM = r"(?:<[^<>]*+>)?"  # name of the process's command, which -Y prints
-# any line: process, time, the rest.  [pid N] is the form without -o, 12:34:56 that of -t and -tt; a whole number that ends at
-# the sixth column is the time of --relative-timestamps=s; (+ 0.000123) that of -r besides another; then --secontext, -n, -i
+# any line: process, time, the rest.  strace prints [pid N] without -o, 12:34:56 with -t and -tt, a whole number that ends at the
+# sixth column with --relative-timestamps=s, (+ 0.000123) with -r and another time stamp; then the fields of --secontext, -n, -i
 LINE = re.compile(
     rf" *+(?>(?:(\d{{1,7}}+(?=[ <])|\d++(?= ++\d{{1,12}}\.)){_COMM} ++|\[pid ++(\d++){_COMM}\] ++)?)"
     rf"(?>(?:(?:(\d{{1,12}}+)(?:\.(\d{{1,9}}+))?|(\d\d:\d\d:\d\d)(?>(?:\.(\d{{1,9}}+))?)) ++)?)"

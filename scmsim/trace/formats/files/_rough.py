@@ -61,7 +61,7 @@ class FileCounters:
     stats: int = 0
     syncs: int = 0
     data_syncs: int = 0
-    may_create: bool = False  # an open had O_CREAT
+    may_create: bool = False  # whether an open had O_CREAT
     opened: Span = Span()
     closed: Span = Span()
 

@@ -285,7 +285,7 @@ def copy_range(imp: Importer, task: Task, a: Arguments, result: int) -> str | No
 def _read_somewhere(
     imp: Importer, task: Task, found: Description | None, at: int, asked: int, count: int
 ) -> str | None:
-    """Handle a read at an offset in memory, which perf did not record: the row has the position as an OFFSET_UNKNOWN."""
+    """Handle a read at an offset in memory, which perf did not record: the row has the position, marked OFFSET_UNKNOWN."""
     if found is None:
         return UNKNOWN_FD
     if found.node is None:
