@@ -202,7 +202,7 @@ def command(
     if out:
         result.write(out, level or "run")
         click.echo(f"wrote {out}", err=True)
-    noted = False  # a table ends with the notes
+    noted = False  # whether the output has the notes: a table ends with them
     if as_json or form == "json":
         click.echo(result.to_json())
     elif not out or form != "table" or sys.stdout.isatty():
