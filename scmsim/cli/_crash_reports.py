@@ -1,4 +1,4 @@
-"""Options and reports of crash checks, of models and of real kernels."""
+"""Share options and reports between the crash checks of models and of real kernels."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The part of `scmsim advise` on mapped files: the benefit of 2 MiB pages for each file, by file system."""
+"""Report the benefit of 2 MiB pages for each mapped file, by file system; a part of `scmsim advise`."""
 
 from collections.abc import Iterator
 from typing import Any

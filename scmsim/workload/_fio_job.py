@@ -96,12 +96,12 @@ class Job:
 
     @property
     def least(self) -> tuple[int, int]:
-        """Return the smallest block of reads and of writes."""
+        """Return the smallest block size of reads and of writes, in bytes."""
         return self._bounds(0), self._bounds(1)
 
     @property
     def most(self) -> tuple[int, int]:
-        """Return the largest block of reads and of writes."""
+        """Return the largest block size of reads and of writes, in bytes."""
         return self._bounds(0, largest=True), self._bounds(1, largest=True)
 
     def _bounds(self, what: int, largest: bool = False) -> int:

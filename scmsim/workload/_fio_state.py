@@ -12,7 +12,7 @@ from scmsim.workload.kernels import fio_job
 from scmsim.workload.kernels.fio_random import LEVELS, PARETO, WORD, ZIPF
 
 _SEED = 0xB1899BED  # seed of the random states that repeat from run to run
-_RANDSEED = 0x89  # the option's default
+_RANDSEED = 0x89  # default of the option randseed
 _MULTIPLIER = 0x9E370001
 _LONG = (1 << 64) - 1
 # indices in fio's list of seeds

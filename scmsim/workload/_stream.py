@@ -1,4 +1,4 @@
-"""Helpers that the generators share: turn columns into OP records, merge rows by position, cut pieces into batches."""
+"""Share code among the generators: turn columns into OP records, merge rows by sort key, cut pieces into batches."""
 
 import functools
 import inspect

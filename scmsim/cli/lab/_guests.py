@@ -1,4 +1,4 @@
-"""Options, checks and runs of guests that the `scmsim lab` commands share."""
+"""Share the options, checks and runs of guests among the `scmsim lab` commands."""
 
 import os
 from collections.abc import Callable
