@@ -148,7 +148,7 @@ def _pipe_watched() -> Iterator[None]:
 
 
 def _files(parent: str) -> dict[str, str]:
-    """Return the file below `scmsim/cli` of each command of a group; `import_.py` (`import` is a keyword) is `import`."""
+    """Map the commands of a group to their files below `scmsim/cli`; `import_.py` is `import`, a keyword of Python."""
     found = {}
     for entry in os.listdir(os.path.join(_FOLDER, parent)):
         file = f"{parent}/{entry}" if parent else entry
@@ -182,7 +182,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
     except click.ClickException as error:
         return _fail(_click_message(error), 2)
     except (_PipeClosed, BrokenPipeError):
-        # the reader (head, less) is gone: keep Python from reporting the closed pipe at exit
+        # the reader (head, less) has ended: keep Python from reporting the closed pipe at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_CLOSED
     except MemoryError:
@@ -202,7 +202,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
 
 
 def _click_message(error: click.ClickException) -> str:
-    """Return a message of click in the house style: lower case, no full stop, and where to read more."""
+    """Return click's error message in scmsim's style: lower case, no full stop, and the command that prints the help."""
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption) and context:
         options = [

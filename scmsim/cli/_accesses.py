@@ -1,4 +1,4 @@
-"""Choose what `scmsim mrc` and `scmsim mmu` count: a file's addresses, a trace's requests, or the pages of a replay."""
+"""Read the accesses that `scmsim mrc` and `scmsim mmu` count: a file's addresses, a trace's requests, or a replay's touches."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -11,14 +11,17 @@ _DEFAULT_FS = "nova-cow"
 
 
 class Accesses(NamedTuple):
-    """Accesses to count: their kind (ADDRESS ...), a replay's file system or None, and batches (codes or None, addresses)."""
+    """Accesses to count: their kind (ADDRESS to REPLAY), the file system of a replay, else None, and batches of them.
+
+    A batch is (event codes, None if all are loads; addresses).
+    """
 
     access: str
     fs: str | None
     batches: Iterator[tuple[Any, Any]]
 
     def note(self, file: str, replays: str = "--fs") -> str:
-        """Return a line for stderr on what was counted; "" for a file of addresses.  `replays`: the option that replays."""
+        """Return a line for stderr on what was counted; "" for a file of addresses.  `replays` is the option of a replay."""
         name = printable(file)
         return {
             REQUEST: f"scmsim: {name} holds requests of block devices: an access is a page of 4 KiB that a request touches; "

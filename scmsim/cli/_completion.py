@@ -28,7 +28,7 @@ _KINDS = (
 )  # options that take names of plug-ins; an option is named after the kind of its plug-ins
 _LISTS = ("fs", "machine", "paging", "medium", "policy")  # options that take several names, separated by commas
 _SET = ("fs", "paging", "policy")  # kinds whose parameters --set accepts
-_PREFIXES = {"perf run": "perf-", "sweep": "sweep-"}
+_PREFIXES = {"perf run": "perf-", "sweep": "sweep-"}  # command -> prefix of its bundled configurations
 _CONFIGURED = ("advise", "amplify", "check", "crash", "replay", "space", *_PREFIXES)
 Found = Iterable[tuple[str, str]]  # pairs (value, description)
 
@@ -78,7 +78,7 @@ def _listed(kind: str, text: str) -> Found:
 
 
 def _assignments(text: str) -> Found:
-    """Complete first MODEL., then MODEL.KEY=."""
+    """Complete the text of --set: first the model (MODEL.), then its parameter (MODEL.KEY=)."""
     model, dot, key = text.partition(".")
     if not dot:
         return [(f"{name}.", about) for kind in _SET for name, about in _plugins(kind, text)]

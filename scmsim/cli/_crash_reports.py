@@ -1,4 +1,4 @@
-"""Options and reports of crash checks, of models and of real kernels."""
+"""Share options and reports between the crash checks of models and of real kernels."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -12,13 +12,13 @@ seed_option = click.option(
 
 
 def lines_option(default: int, most: int) -> Callable:
-    """Return the option --lines: up to how many lines that may be lost all states of a crash point are checked."""
+    """Return the option --lines: maximum number of losable cache lines with which every state of a crash point is checked."""
     meaning = "Check all states of a crash point where up to this many lines may be lost."
     return click.option("--lines", default=default, show_default=True, type=click.IntRange(0, most), help=meaning)
 
 
 def samples_option(default: int, most: int) -> Callable:
-    """Return the option --samples: the number of states in a sample."""
+    """Return the option --samples: the number of sampled states of a crash point that has more losable lines."""
     meaning = "States to sample at a crash point where more lines may be lost."
     return click.option("--samples", default=default, show_default=True, type=click.IntRange(2, most), help=meaning)
 

@@ -1,4 +1,4 @@
-"""The options of the commands that draw figures."""
+"""Define the options of the commands that draw figures."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The part of `scmsim advise` on mapped files: the benefit of 2 MiB pages for each file, by file system."""
+"""Report the benefit of 2 MiB pages for each mapped file, by file system; a part of `scmsim advise`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -46,7 +46,7 @@ def lines(found: dict[str, Any], machine: str, top: int) -> Iterator[str]:
             yield f"\n{fs}: {worth}"
             continue
         yield ""
-        yield f"{fs:<{_WIDTH}}{'as it stands':>24}{worth.setting or 'no other layout':>24}"
+        yield f"{fs:<{_WIDTH}}{'unchanged':>24}{worth.setting or 'no other layout':>24}"
         for label, name in _ROWS:
             if worth.before[name] or worth.after[name]:
                 after = f"{worth.after[name]:,}" if worth.setting else ""

@@ -110,7 +110,7 @@ class _Closed:
 
 
 def _open_streams() -> None:
-    """Open /dev/null for each closed standard stream; else the next opened file gets the stream's number and output."""
+    """Open /dev/null for each closed standard stream; else the next file opened would get its descriptor, and its output."""
     for number in range(3):
         try:
             os.fstat(number)

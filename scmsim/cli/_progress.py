@@ -63,7 +63,7 @@ def wipe() -> None:
 
 
 class Progress:
-    """A callable (what, done, total) that draws a percentage and, once measured, a rate in `unit`; erased at the end."""
+    """Progress line: a call (what, done, total) draws a percentage and, after a second, a rate in `unit`; the end erases it."""
 
     def __init__(self, unit: str = "operations") -> None:
         self.unit = unit
@@ -91,7 +91,7 @@ class Progress:
         return f"{100 * self.done / self.total:3.0f} %" if self.total else f"{self.done:,} {self.unit}"
 
     def _rate(self, now: float) -> str:
-        """Return the rate and the time left, measured from the first progress: the time before includes compilation."""
+        """Return the rate and the time left, measured from the first progress, because the time before includes compilation."""
         if self.began is None:
             return ""
         seconds, done = now - self.began[0], self.done - self.began[1]
@@ -152,7 +152,7 @@ def points() -> Line:
 
 
 def amount(what: str) -> Line:
-    """Return a progress line for reading; its call takes bytes done and in total, and draws a percentage (MiB if total is 0)."""
+    """Return a progress line for reading; its call (bytes done, total bytes) draws a percentage, or MiB if the total is 0."""
     return Line(lambda done, total: f"{what} {f'{100 * done // total}%' if total else f'{done >> 20:,} MiB'}")
 
 

@@ -1,4 +1,4 @@
-"""`scmsim advise`: find the page sizes, thresholds and copy-on-write grain that suit a trace."""
+"""`scmsim advise`: find the page sizes, thresholds and granularity of copy-on-write that suit a trace."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`scmsim amplify`: compare the bytes that update schemes store for the same writes."""
+"""`scmsim amplify`: compare how many bytes update schemes (copy-on-write, logs, journals) store for the same writes."""
 
 import json
 from typing import Any

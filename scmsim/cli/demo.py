@@ -1,4 +1,4 @@
-"""`scmsim demo`: from a real program's file operations to a table of counters, step by step."""
+"""`scmsim demo`: show, step by step, how a real program's file operations become a table of counters."""
 
 import os
 import pathlib

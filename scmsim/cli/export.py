@@ -1,4 +1,4 @@
-"""`scmsim export`: write a result by mechanism for profilers."""
+"""`scmsim export`: write a result's cost by mechanism, in formats that profilers read."""
 
 import click
 

@@ -104,7 +104,7 @@ def _lines(metric: str, found: "Finding") -> list[str]:
     blame = "no single mechanism rose"
     if found.site is not None:
         usual = (
-            "which is not in the others"
+            "which other patterns do not have"
             if found.site_growth == float("inf")
             else f"{found.site_growth:.3g} times the usual"
         )

@@ -87,7 +87,7 @@ def command(kind: str | None, name: str | None, params: bool, plot: str | None, 
 
 
 def _plot(kind: str | None, names: str | None, path: str) -> None:
-    """Draw the named media (with commas), by default those that a CPU caches: old papers' boards are far slower."""
+    """Draw the media in `names` (separated by commas); by default those that a CPU caches, as others are far slower."""
     from scmsim import medium
     from scmsim.core.errors import UsageError
     from scmsim.plot.files import check

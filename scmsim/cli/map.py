@@ -80,7 +80,10 @@ def command(
 
 
 def _costs(table: dict[str, Any], parts: list[tuple[tuple[Any, int, int], tuple]]) -> dict[str, Any]:
-    """Return faults and walks of mappings; each part is (arguments of `rules.pages_of`, other arguments of `rules.faults`)."""
+    """Return the faults and walks of mappings, as they are and with pages of one size.
+
+    Each part, a mapping, is (arguments of `rules.pages_of`, further arguments of `rules.faults`).
+    """
     import numpy as np
 
     from scmsim.study.page_size import rules
@@ -161,9 +164,9 @@ def _of_file(
 
 
 def _of_process(pid: int, path: str, found: Any, begin: int) -> dict[str, Any]:
-    """Return which parts of a file a process maps, from byte `begin` on; `found` has the class of each 2 MiB range.
+    """Return which parts of a file a process maps, from byte `begin` on; `found` has an element for each 2 MiB range.
 
-    The result's `now` is the array of page sizes, or the reason why they are unknown.
+    The entry `now` of the result is an array with the page size of each range, or the reason why they are unknown.
     """
     from scmsim.core.errors import EnvironmentProblem
     from scmsim.study.page_size import from_process, rules
@@ -178,7 +181,10 @@ def _of_process(pid: int, path: str, found: Any, begin: int) -> dict[str, Any]:
 
 
 def _expected(page: str, found: Any, mapped: tuple[int, int], now: Any, mend: list[str]) -> dict[str, Any]:
-    """Return the verdict on a file whose byte range `mapped` is mapped; `now`: its page sizes in a process, or None."""
+    """Return the verdict of --expect on a file whose byte range `mapped` is mapped.
+
+    `now` has its page sizes in a process (a text: why they are unknown; None: no process), `mend` the possible fixes.
+    """
     from scmsim.core.errors import EnvironmentProblem
     from scmsim.study.page_size import expect
 
@@ -240,18 +246,18 @@ def _file_text(answer: dict[str, Any], machine: str) -> str:
     blocks = f" in {answer['extents']:,} extents" if answer["extents"] else ""
     lines = [f"{printable(answer['file'])}: {answer['bytes']:,} bytes{blocks} on {how}", ""]
     lines += [f"{count:>10,} x 2 MiB  {name:<11} {MEANING[name]}" for name, count in answer["regions"].items()]
-    lines += ["", *_cost_lines([("as it is", answer)], answer, machine)]
+    lines += ["", *_cost_lines([("now", answer)], answer, machine)]
     if "process" in answer:
         told = ", ".join(f"{name} {kib:,} KiB" for name, kib in answer["process"].items()) or "does not map it"
         lines += ["", f"the process: {told}" + (" (smaps shows no large pages of DAX)" if answer["dax"] else "")]
         lines += _page_lines(answer["process_pages"]) if answer["process"] else []
     if answer["mend"]:
-        lines += ["", "what mends it:", *(f"  {printable(line)}" for line in answer["mend"])]
+        lines += ["", "what fixes it:", *(f"  {printable(line)}" for line in answer["mend"])]
     return "\n".join(lines)
 
 
 def _page_lines(now: "list[dict[str, Any]] | str") -> list[str]:
-    """Return lines on which ranges of 2 MiB a process has mapped, and by which entries."""
+    """Return lines on which 2 MiB ranges a process has mapped, and with which size of page-table entries."""
     if isinstance(now, str):
         return [f"  by which entries: {now}"]
     lines = [
@@ -262,7 +268,7 @@ def _page_lines(now: "list[dict[str, Any]] | str") -> list[str]:
 
 
 def _cost_lines(columns: list[tuple[str, dict[str, Any]]], any_of: dict[str, Any], machine: str) -> list[str]:
-    """Return lines of faults and walks, with columns for the case that all pages have 4 KiB, and for 2 MiB."""
+    """Return lines of faults and walks: the given columns, then two for pages that are all 4 KiB or all 2 MiB (`any_of`)."""
     one_size = [
         (label, {"load_faults": any_of[key]["faults"], "store_faults": any_of[key]["faults"], **any_of[key]})
         for label, key in (("all 4 KiB", "all_4k"), ("all 2 MiB", "all_2m"))
@@ -270,7 +276,7 @@ def _cost_lines(columns: list[tuple[str, dict[str, Any]]], any_of: dict[str, Any
     rows = (
         ("faults, every page loaded once", "load_faults", "{:,}"),
         ("faults, every page stored to once", "store_faults", "{:,}"),
-        (f"walks a load at random, {machine}", "walks_per_touch", "{:.3f}"),
+        (f"walks per random load, {machine}", "walks_per_touch", "{:.3f}"),
     )
     columns = [*columns, *one_size]
     lines = [" " * _WIDTH + "".join(f"{label:>16}" for label, _ in columns)]

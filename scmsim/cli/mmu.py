@@ -26,10 +26,16 @@ that the MMU does; --l1 and --l2 only count the misses of one or two LRU arrays,
     "--machine",
     help="Machine to simulate: a name (scmsim list machine), host (this machine) or a .toml file.  [default: i7-8700k]",
 )
-@click.option("--l1", metavar="ENTRIESxWAYS", help="One array for all accesses instead of a machine, e.g. 64x4.")
+@click.option(
+    "--l1", metavar="ENTRIESxWAYS", help="Count one LRU array for all accesses instead of a machine, e.g. 64x4."
+)
 @click.option("--l2", metavar="ENTRIESxWAYS", help="A second level after --l1, e.g. 1536x12.")
 @click.option("--page", default="4KiB", show_default=True, help="Size of every page: a power of two, 4KiB to 1GiB.")
-@click.option("--contiguous", is_flag=True, help="Assume contiguous neighbouring pages, which some TLBs coalesce.")
+@click.option(
+    "--contiguous",
+    is_flag=True,
+    help="Assume that neighbouring pages are contiguous in memory; some TLBs coalesce them.",
+)
 @click.option(
     "--caches",
     type=click.Choice(SETTINGS),

@@ -30,7 +30,12 @@ table has the columns page, sets, ways, misses; with --curve page, entries, miss
 @click.option("--ways", default="1-16", show_default=True, help="Ways: a range, or numbers with commas, up to 16.")
 @click.option("--page", default=_PAGES, show_default=True, help="Page sizes: powers of two from 4KiB to 1GiB.")
 @click.option("--curve", is_flag=True, help="Fully associative arrays of all capacities (2^k and 3 x 2^k are shown).")
-@click.option("--sample", type=float, metavar="RATE", help="Estimate from this share of 100,000 pages or more.")
+@click.option(
+    "--sample",
+    type=float,
+    metavar="RATE",
+    help="Follow only this share of the pages and estimate the misses (for 100,000 pages or more).",
+)
 @click.option("--fs", help="File system to replay a trace on.  [default: nova-cow; block and object traces: no replay]")
 @click.option("--paging", help="How the file system's memory is mapped.  [default: the file system's choice]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: accesses, access, replayed_on, rows.")

@@ -36,7 +36,10 @@ experiment such as quickstart.""",
 @click.option("--medium", help="Memory technologies (scmsim list medium).  [default: nvdimm]")
 @click.option("--set", "assignments", multiple=True, metavar="MODEL.KEY=VALUE", help="A parameter; may be repeated.")
 @click.option(
-    "--costs", multiple=True, type=click.Path(), help="Costs of another kernel (lab calibrate); may be repeated."
+    "--costs",
+    multiple=True,
+    type=click.Path(),
+    help="File with the costs of another kernel (lab calibrate); may be repeated.",
 )
 @click.option("--by", type=click.Choice(["site", "op", "file"]), help="Also show counts by site, operation or file.")
 @click.option(
@@ -199,7 +202,7 @@ def command(
     if out:
         result.write(out, level or "run")
         click.echo(f"wrote {out}", err=True)
-    noted = False  # a table ends with the notes
+    noted = False  # whether the output has the notes: a table ends with them
     if as_json or form == "json":
         click.echo(result.to_json())
     elif not out or form != "table" or sys.stdout.isatty():

@@ -191,7 +191,7 @@ def _files(one: Any, files: Any, top: int) -> None:
     click.echo(f"\n{one.name}: files with the most waste")
     rows = list(itertools.islice(rows_by_file(one, files), top))
     if not rows:
-        click.echo("  this model does not tell by file" if not one.files else "  none")
+        click.echo("  this model does not report waste by file" if not one.files else "  none")
         return
     columns = {name: title for name, title in _BY_FILE.items() if name in rows[0]}
     click.echo("".join(f"{title:>18}" for title in columns.values()) + "  path")

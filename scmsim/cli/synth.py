@@ -45,7 +45,7 @@ class Workloads(Group):
         from scmsim.core.errors import UnknownName
 
         if (dashed := cmd_name.replace("_", "-")) in registry.names("workload"):
-            cmd_name = dashed  # db_bench
+            cmd_name = dashed  # a name with an underscore, such as db_bench
         elif near := _NEAREST.get(dashed.lower()):
             raise UnknownName(f"no workload named {cmd_name!r}; the nearest is: scmsim synth {near}")
         else:
@@ -70,7 +70,10 @@ class Workloads(Group):
 
 
 def _parameter(name: str, default: str, unit: str, meaning: str, *, takes: str) -> click.Parameter:
-    """Return one entry of PARAMS as an option or argument; with `takes`, a file's argument may be a command line."""
+    """Return one entry of PARAMS as an option, or for a file as an argument.
+
+    If `takes` is not empty (the workload has COMMAND), the argument may also be the original program's command line.
+    """
     if unit == "file" and takes:
         form = f"[{name.upper()}] {_AFTER}"
         return click.Argument([name], nargs=-1, type=click.UNPROCESSED, required=False, metavar=form)

@@ -1,15 +1,15 @@
-"""Count the pages that a trace touches: sets of page ranges, merged as they grow, in bounded memory."""
+"""Count the distinct pages that a trace touches, with a bounded number of page ranges in memory."""
 
 import numpy as np
 
 from scmsim.trace._sizes import running_maximum
 
-PAGE = 4 << 10  # bytes
-MOST = 1 << 21  # maximum number of ranges in a set (24 bytes each); a set with more ignores further touches
+PAGE = 4 << 10  # bytes per page
+MOST = 1 << 21  # maximum number of ranges in a set (24 bytes each); a set that exceeds it ignores further touches
 
 
 class Pages:
-    """A set of pages of many objects.
+    """The set of touched pages, over all objects (files, or the memory of threads).
 
     Attributes
     ----------

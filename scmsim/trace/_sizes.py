@@ -1,4 +1,4 @@
-"""Follow the size of every file through a trace, to find appends, overwrites and the file sizes at a cut's start."""
+"""Follow every file's size through a trace, to find appends and overwrites, and the sizes where `cut` starts."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from scmsim.core.records import (
 
 GONE = -1  # size of a file that does not exist
 
-_SETTING = (TRUNCATE, CREATE, MKDIR, MALLOC, UNLINK, RMDIR, FREE)  # the size becomes a value
+_SETTING = (TRUNCATE, CREATE, MKDIR, MALLOC, UNLINK, RMDIR, FREE)  # operations that set the size
 _CHANGING = (*_SETTING, WRITE, FALLOCATE, RENAME)
 
 
@@ -31,7 +31,7 @@ class Sizes:
         self.now = np.array(files.first_size, np.int64)
 
     def follow(self, batch: np.ndarray) -> np.ndarray:
-        """Apply a batch; return, for each row that can change a size, the file's size just before the row (else 0)."""
+        """Apply a batch of rows; return each row's file size just before the row, 0 if the row cannot change a size."""
         before = np.zeros(len(batch), np.int64)
         row = np.flatnonzero(np.isin(batch["op"], _CHANGING) & (batch["file"] >= 0))
         rows = batch[row]
@@ -62,7 +62,7 @@ class Sizes:
 
 
 def _effects(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (value, sets) for each row, which sets its file's size to `value`, or without `sets` raises it to at least that."""
+    """Return (value, sets) for each row: it sets its file's size to `value`, or if not `sets`, raises it to at least `value`."""
     op, end = rows["op"], rows["offset"].astype(np.int64) + rows["length"]
     value = np.full(len(rows), GONE, np.int64)  # without `sets`, "at least GONE" has no effect
     grows = (op == WRITE) & (rows["length"] > 0)

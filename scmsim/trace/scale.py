@@ -11,7 +11,7 @@ from scmsim.trace._rewrite import CHUNK, derived, different, write
 from scmsim.trace.merge import renumbered
 from scmsim.trace.store import StoredTrace, open_trace
 
-MOST_FILES = 1 << 27  # rows of a side table
+MOST_FILES = 1 << 27  # maximum rows of a side table
 
 
 def scale_trace(

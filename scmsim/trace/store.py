@@ -212,7 +212,7 @@ def _to_table(group: np.ndarray) -> Any:
 
 
 def _fields(batch: Any) -> dict[str, np.ndarray]:
-    """Return an array for each field of OP."""
+    """Return a batch's columns as arrays, one for each field of OP."""
     known = batch.schema.names
     out = {
         "flag" if name == "flags" else name: _numbers(batch.column(name))
@@ -341,7 +341,7 @@ def _header(text: bytes) -> dict[str, Any]:
             raise ValueError(f"its {name!r} must be a {_IN_WORDS[kind]}, not {shown(header[name])}")
     for name in ("blind_spots", "notes"):
         if not all(isinstance(line, str) for line in header.get(name, [])):
-            raise ValueError(f"its {name!r} must be texts")
+            raise ValueError(f"its {name!r} must be a list of texts")
     json.dumps(header)  # RecursionError if it is nested too deeply for Python to write
     return header
 

@@ -20,11 +20,11 @@ _SIBLINGS = 3  # pages that are balanced together
 
 
 class Node:
-    """Interior page: `kids` (nodes, or page numbers of leaves) and between them `keys`, the largest row id on the left."""
+    """Interior page: `kids` (nodes, or page numbers of leaves), and `keys`: the largest row id below each kid but the last."""
 
     def __init__(self, page: int, keys: list[int], kids: "list[Node | int]") -> None:
         self.page, self.keys, self.kids = page, keys, kids
-        self.used = sum(map(_divider, keys))  # bytes
+        self.used = sum(map(_divider, keys))  # bytes of the cells
 
 
 class Tree:
@@ -36,14 +36,14 @@ class Tree:
     def __init__(self, blob: int) -> None:
         serial = varint(2 * blob + 12)
         payload = 2 + serial + blob  # header size, NULL for the id, the blob's type, the blob
-        self.cell = varint(payload) + payload + _POINTER  # without the row id
+        self.cell = varint(payload) + payload + _POINTER  # bytes of a leaf cell and its pointer, without the row id
         self.rows, self.pages = 0, ROOT
         self.leaves, self.first = [ROOT], [1]
         self.free = _LEAF_ROOM  # bytes in the rightmost leaf
         self.root: Node | None = None  # set once the root is not a leaf
-        self.before = self.pages  # pages at the start of the transaction
-        # pages that the transaction read to balance them: (pages changed before the read, page); the count includes page 1,
-        # and leaves out pages added by the transaction
+        self.before = self.pages  # number of pages at the start of the transaction
+        # pages that the transaction read to balance them: (number of old pages changed before the read, page); the number
+        # includes page 1, and excludes pages that the transaction added
         self.siblings: list[tuple[int, int]] = []
 
     def insert(self, rows: int) -> set[int]:
@@ -61,11 +61,11 @@ class Tree:
         return changed | {SCHEMA_PAGE} if self.pages > self.before else changed  # page 1 records the number of pages
 
     def pages_of(self, ids: np.ndarray) -> np.ndarray:
-        """Return the leaf pages of row ids."""
+        """Return the page number of the leaf that holds each row id."""
         return np.array(self.leaves)[np.searchsorted(np.array(self.first), ids, side="right") - 1]
 
     def above(self, leaf: int) -> list[int]:
-        """Return the interior pages above a leaf, root first."""
+        """Return the page numbers of the interior pages above a leaf, root first."""
         row = self.first[bisect_left(self.leaves, leaf)]
         found, node = [], self.root
         while isinstance(node, Node):
@@ -101,7 +101,7 @@ class Tree:
             self._share(path[max(level - 1, 0)], changed)
 
     def _share(self, parent: Node, changed: set[int]) -> None:
-        """Spread the children of the last pages below `parent` over those pages, and over new pages as needed."""
+        """Balance the last pages below `parent`: spread their cells over these pages, and over new pages as needed."""
         nodes: list[Node] = parent.kids[-_SIBLINGS:]  # type: ignore[assignment]
         changed.add(parent.page)
         # page 1 is counted too: it changes because a page was added
@@ -126,7 +126,7 @@ class Tree:
 
 
 def _bounds(size: list[int], held: list[int]) -> list[int]:
-    """Return how to split the cells of siblings: index of each page's divider; for the last page, the number of cells.
+    """Return where to split the cells of sibling pages: the index of the divider after each; for the last, the number of cells.
 
     `size` has the bytes of all cells in order, including the dividers between the pages; `held`, the cells in each page now.
     """
@@ -164,12 +164,12 @@ def _bounds(size: list[int], held: list[int]) -> list[int]:
 
 
 def _divider(key: int) -> int:
-    """Return the bytes of an interior cell with its pointer: child page, row id."""
+    """Return the size in bytes of an interior cell (child page, row id) and its pointer."""
     return 4 + varint(key) + _POINTER
 
 
 def varint(value: int) -> int:
-    """Return the bytes of a SQLite varint: 7 bits in each, 9 bytes at most."""
+    """Return the length in bytes of a SQLite varint, which has 7 bits per byte and at most 9 bytes."""
     return min(max(1, -(-value.bit_length() // 7)), 9)
 
 

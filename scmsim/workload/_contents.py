@@ -17,7 +17,7 @@ def contents(path: str | pathlib.Path, what: str) -> str:
             found = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from None
-    except ValueError:  # an embedded NUL
+    except ValueError:  # the path has a NUL character
         raise UsageError(f"cannot read {str(path)!r}: the text is not a valid path") from None
     if len(found) > MAX_BYTES:
         raise UsageError(f"{str(path)!r} is longer than {MAX_BYTES >> 20} MiB; is it {what}?")

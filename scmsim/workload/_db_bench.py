@@ -92,7 +92,7 @@ class Benchmark(NamedTuple):
     is_fresh: bool
     requests: int  # requests of each thread
     threads: int
-    keys: int  # keys are drawn from 0 to this number
+    keys: int  # number of keys: the keys are 0 to keys - 1
     sync: bool
     value: int
 
@@ -163,7 +163,7 @@ def parse(text: str) -> Line:
 
 
 def _benchmarks(name: str, numbers: dict[str, int], sync: bool) -> list[Benchmark]:
-    """Return a benchmark once for each of its repetitions, given like readrandom[X3-W1]."""
+    """Return a benchmark as often as it runs: [X3-W1] in its name readrandom[X3-W1] means four times."""
     match = re.fullmatch(r"(\w+)(?:\[((?:[XW][0-9]{1,4}-?)+)\])?", name)
     plain = match[1] if match else name
     if plain not in BENCHMARKS:
@@ -197,5 +197,5 @@ def _check(numbers: dict[str, int], mistakes: Mistakes) -> None:
             mistakes.add(f"db_bench: --{name}={value} is out of range; give {low:,} to {high:,}")
     if numbers["duration"]:
         mistakes.add(
-            "db_bench: --duration is not modelled: only the clock knows the calls; give --duration=0 and --reads or --writes"
+            "db_bench: --duration makes the clock decide how many calls run; give --duration=0 and --reads or --writes"
         )

@@ -13,11 +13,11 @@ from scmsim.core.errors import UsageError
 
 _MASK = (1 << 48) - 1
 _MULTIPLIER, _INCREMENT = 0x5DEECE66D, 0xB
-MAX_DEPTH = 200  # levels of directories; a guard that Filebench lacks
+MAX_DEPTH = 200  # limit of directory levels, which Filebench lacks
 
 
 class Drand48:
-    """glibc's drand48 without a seed: 48 bits of a linear congruence that starts at 0."""
+    """glibc's drand48 without a seed: a 48-bit linear congruential generator with initial state 0."""
 
     def __init__(self) -> None:
         self.state = 0
@@ -28,7 +28,7 @@ class Drand48:
 
 
 class Gamma(NamedTuple):
-    """A cvar-gamma: mean and shape, then the limits and the step to which a drawn value is rounded (0: none)."""
+    """A cvar-gamma: mean, shape, limits, and the step to whose multiples a drawn value is rounded (`most`, `step`: 0 for none)."""
 
     mean: float
     gamma: float
@@ -48,7 +48,7 @@ class Gamma(NamedTuple):
 
 
 class RandVar:
-    """A random variable of the language: numbers of erand48 with the variable's own state, or of `randsrc=urandom`.
+    """A random variable of a .f file; it draws from erand48 with its own state, or with `randsrc=urandom` from a seeded generator.
 
     Source: Filebench 1.5-alpha3, fb_random.c (randdist_init, rand_*_get).
     """
@@ -72,7 +72,7 @@ class RandVar:
             self._normalise(table)
 
     def _normalise(self, table: tuple[tuple[int, int, int], ...]) -> None:
-        """Spread the table over a hundred rows (base, range) with the least value 0 and the mean 1."""
+        """Convert the table to 100 rows (base, range), one per percent, scaled to a least value of 0 and a mean of 1."""
         lowest = min(low for _, low, _ in table)
         mean = sum((low + high) / 2 * share for share, low, high in table) / 100
         self.mean = self.mean or mean

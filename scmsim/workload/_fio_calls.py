@@ -59,13 +59,13 @@ class Calls:
 
     def __init__(self, job: Job, ids: np.ndarray, folders: np.ndarray, spans: list[int]) -> None:
         self.job, self.ids, self.folders, self.spans = job, ids, folders, np.array(spans, np.int64)
-        self.done = 0  # transfers so far
-        self.fresh = np.full(len(ids), True)  # files that filecreate has not made, or that are not mapped yet
+        self.done = 0  # number of transfers so far
+        self.fresh = np.full(len(ids), True)  # files not created (filecreate) or mapped (mmap) yet
         self.codes = np.array(_CALLS.get(job.engine, _CALLS["transfers"]))
         self.history = History(job) if job.verify and job.do_verify and job.writes else None
 
     def of(self, rows: np.ndarray) -> np.ndarray:
-        """Return the STEPs of rows (what, file, offset, length)."""
+        """Return the STEPs of the job's engine for rows (what, file, offset, length)."""
         job, what, file = self.job, rows[:, 0], rows[:, 1]
         if self.history is not None:
             self.history.add(rows[what == WRITING])

@@ -33,7 +33,7 @@ class Job:
     reads: int = 1
     writes: int = 0
     random: int = 0
-    trims: str = ""  # place of rw=trim if it is set; the reads are then trims
+    trims: str = ""  # file and line of rw=trim if it is set; the job's reads are then trims
     bs: tuple[int, int] = (4096, 4096)
     bsrange: tuple[tuple[int, int] | None, ...] = (None, None)  # of reads and of writes
     bssplit: tuple[Split, Split] = ((), ())
@@ -49,8 +49,8 @@ class Job:
     offset_align: int = 0
     offset_increment: int = 0
     increment_percent: int = 0
-    sequence: int = 1  # rw=randread:8
-    seq_add: int = 0  # rw=read:-8k
+    sequence: int = 1  # N of rw=randread:N
+    seq_add: int = 0  # bytes of rw=read:-8k
     sequencer: str = "sequential"
     percent_random: tuple[int, int] = (100, 100)
     nrfiles: int = 1
@@ -64,7 +64,7 @@ class Job:
     norandommap: bool = False
     generator: str = "tausworthe"
     distribution: tuple[str, float, float] = ("random", 0.0, -1.0)
-    zones: tuple[Split, Split] = ((), ())  # of random_distribution=zoned
+    zones: tuple[Split, Split] = ((), ())  # zones of random_distribution=zoned, for reads and for writes
     zonemode: str = ""
     zone_size: int = 0
     zone_range: int = 0
@@ -83,25 +83,25 @@ class Job:
     number_ios: int = 0
     engine: str = "psync"
     iodepth: int = 1
-    depth_given: int = 1  # for engines without a queue, too
+    depth_given: int = 1  # iodepth as given; `iodepth` is 1 for engines without a queue
     unlink: bool = False
     create_on_open: bool = False
     fill_device: bool = False
     direct: bool = False
     verify: bool = False
     do_verify: bool = True
-    time_based: str = ""  # place of the option if it is set
+    time_based: str = ""  # file and line of the option if it is set
     rate: str = ""
     flow: int = 0
 
     @property
     def least(self) -> tuple[int, int]:
-        """Return the smallest block of reads and of writes."""
+        """Return the smallest block size of reads and of writes, in bytes."""
         return self._bounds(0), self._bounds(1)
 
     @property
     def most(self) -> tuple[int, int]:
-        """Return the largest block of reads and of writes."""
+        """Return the largest block size of reads and of writes, in bytes."""
         return self._bounds(0, largest=True), self._bounds(1, largest=True)
 
     def _bounds(self, what: int, largest: bool = False) -> int:

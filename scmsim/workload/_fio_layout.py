@@ -7,7 +7,7 @@ from scmsim.core.errors import UsageError
 from scmsim.workload._fio_job import FOLDERS, Job, Ranges
 from scmsim.workload._fio_state import drawn, seeded, seeds
 
-MOST = 1 << 61  # bytes
+MOST = 1 << 61  # limit of offsets and of a job's bytes
 
 
 def plan(job: Job, held: list[int]) -> Ranges:

@@ -53,7 +53,7 @@ _REFUSED = {
     "include": "include is not followed; put the lines of that file in its place",
     "kb_base": "kb_base changes the meaning of k; take kb_base out and write the sizes for kb_base=1024",
 }
-PACED = PACING | {"rate", "rate_iops", "rate_min", "rate_iops_min", "flow"}  # with the options whose values are checked
+PACED = PACING | {"rate", "rate_iops", "rate_min", "rate_iops_min", "flow"}  # and options with checked values
 _DIRECTIONS = {
     "read": (1, 0, 0), "write": (0, 1, 0), "rw": (1, 1, 0), "readwrite": (1, 1, 0),
     "randread": (1, 0, 1), "randwrite": (0, 1, 1), "randrw": (1, 1, 1), "trim": (1, 0, 0), "randtrim": (1, 0, 1),
@@ -88,7 +88,7 @@ def _unsupported(key: str, at: str) -> UsageError:
 
 
 def size(text: str, at: str, percent: bool = False) -> int:
-    """Return the bytes in 4096, 4k, 4kb, 64m: k is 1024, and Ki is 1000, as in fio without kb_base."""
+    """Parse 4096, 4k, 4kb or 64m to bytes; k is 1024, and Ki is 1000, as in fio without kb_base."""
     match = re.fullmatch(r"(\d{1,18}|0x[0-9a-f]{1,15})([kmgtp]i?|)b?", text.lower())
     value = int(match[1], 0 if match[1].startswith("0x") else 10) * _SUFFIXES[match[2]] if match else -1
     if not 0 <= value < 1 << 60:
@@ -152,7 +152,7 @@ def _set_bsrange(job: Job, value: str, at: str) -> None:
 
 
 def _parts(text: str, at: str) -> list[tuple[str, int | None]]:
-    """Return the (value, share) of A/30:B/70; a share is None where it is left out."""
+    """Return (value, share in per cent) for each part of A/30:B/70; a share that is left out is None."""
     parts = [part.partition("/") for part in text.split(":") if part]
     if not 0 < len(parts) <= _MAX_PARTS:
         raise UsageError(f"{at}: {text[:40]!r} is not a list of 1 to {_MAX_PARTS} parts such as 4k/60:64k/40")
@@ -203,7 +203,7 @@ def _set_distribution(job: Job, value: str, at: str) -> None:
 
 
 def _zones(text: str, at: str) -> Split:
-    """Return the (share of the accesses, share of the file) of zones, in per cent; fio divides the rest."""
+    """Return (share of the accesses, share of the file) of each zone, in per cent; zones without a share divide the rest."""
     parts = [(count(accesses, at, 100), width) for accesses, width in _parts(text, at)]
     accesses, widths = sum(share for share, _ in parts), sum(width or 0 for _, width in parts)
     missing = sum(width is None for _, width in parts)

@@ -12,7 +12,7 @@ from scmsim.workload.kernels import fio_job
 from scmsim.workload.kernels.fio_random import LEVELS, PARETO, WORD, ZIPF
 
 _SEED = 0xB1899BED  # seed of the random states that repeat from run to run
-_RANDSEED = 0x89  # the option's default
+_RANDSEED = 0x89  # default of the option randseed
 _MULTIPLIER = 0x9E370001
 _LONG = (1 << 64) - 1
 # indices in fio's list of seeds
@@ -28,7 +28,7 @@ _TAPS = (
 
 
 class State:
-    """State of one job: `job` and `files` are record arrays, `maps` has the marked blocks of all its files."""
+    """State of one job: record arrays `job` (one JOB) and `files` (FILE), and bit maps of the files' finished blocks (`maps`)."""
 
     def __init__(self, job: Job, ranges: Ranges) -> None:
         self.source = job
@@ -105,7 +105,7 @@ class State:
             self.reseed()
 
     def _map(self, f: np.void, blocks: int, words: int) -> int:
-        """Lay out the map (or the LFSR) of a file; return the number of its words."""
+        """Set the layout of a file's map, which starts at word `words`, or its LFSR; return the map's number of 32-bit words."""
         f["blocks"], f["words"] = blocks, words
         if self.job[0]["how"] == fio_job.BY_LFSR:
             taps = next(taps for taps in _lfsr_taps() if 1 << taps[0] > blocks)

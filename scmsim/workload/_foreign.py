@@ -143,7 +143,7 @@ _YCSB_KEYS = (*_YCSB_NUMBERS, *_SHARES, "requestdistribution", *_YCSB_ONLY)
 
 
 def ycsb(text: str, where: str) -> tuple[dict[str, int], list[float], str, list[str]]:
-    """Return the numbers, the shares of the five operations, the distribution, and the keys without effect."""
+    """Return numeric properties, the shares of the five operations, the distribution, and the keys without effect."""
     numbers, shares = dict(_YCSB_NUMBERS), dict(zip(_SHARES, (0.95, 0.05, 0.0, 0.0, 0.0), strict=True))
     distribution, silent = "uniform", []
     for number, line in enumerate(text.splitlines(), 1):

@@ -44,7 +44,7 @@ GAP_SPREAD = 0.9  # sigma of the log-normal number of requests between two turns
 LOYALTY = 4.7  # a + b of the beta distribution of a conversation's chance to go on
 EDITED = 0.156  # share of the turns that replace the end of the conversation ...
 EDITED_POWER = 2  # ... at the place u^2 of its length, u uniform in [0, 1)
-MOST_TOKENS = 1 << 20  # of one request
+MOST_TOKENS = 1 << 20  # maximum number of tokens of one request
 
 
 def elements(model: str) -> int:
@@ -69,7 +69,7 @@ def elements(model: str) -> int:
 def recorded(path: str, tokens: int) -> Iterator[list[int]]:
     """Yield the requests of a trace in Mooncake's format, in blocks of `tokens` tokens.
 
-    The trace's own block follows from the first request of at least two blocks: the power of two that makes as many blocks.
+    The trace's own block size follows from its first request of at least two blocks: the power of two that gives that many blocks.
     The number of a block of the trace represents all text up to its end, so a longer block has its last block's number.
 
     Raises UsageError for a file that cannot be read, or a line that is not a request (named, with its line).
@@ -110,7 +110,7 @@ def _lines(path: str, name: str) -> Iterator[tuple[int, int, list[int]]]:
         raise UsageError(f"cannot read {path!r}: {(error.strerror or str(error)).lower()}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{name}:{number + 1}: not UTF-8 text; give a trace of one JSON object a line") from None
-    except ValueError:  # an embedded NUL
+    except ValueError:  # the path has a NUL character
         raise UsageError(f"cannot read {path!r}: the path has a NUL character; remove the character") from None
 
 
@@ -167,8 +167,8 @@ def conversations(requests: int, tokens: int, prompt: int, again: int, gap: int,
     random = np.random.default_rng(seed)
     # a conversation's mean number of turns is (a + b - 1) / (b - 1)
     b = 1 + (1 - again / 100) * (LOYALTY - 1)
-    due: list[tuple[int, int, int, float, list[int]]] = []  # a heap: request, ties, tokens, chance, blocks
-    fresh = SYSTEM // tokens  # the next number of a block
+    due: list[tuple[int, int, int, float, list[int]]] = []  # heap: next and last request, tokens, chance, blocks
+    fresh = SYSTEM // tokens  # the next unused block number
     shared = range(fresh)
     for now in range(requests):
         if due and due[0][0] <= now:

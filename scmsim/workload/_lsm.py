@@ -16,8 +16,8 @@ RESTART = 8  # bytes at the end of a block of up to 16 records: one restart poin
 # leading bytes that a key shares with the previous key; fitted to the median block of 3809 bytes (400-byte values)
 SHARED = 6
 INDEX_ENTRY = 19  # bytes of a block's entry in the index; measured (strace of db_bench, 16,277 bytes for 841 blocks)
-FOOTER, META_INDEX, PROPERTIES = 53, 40, 878  # bytes at the end of a table, from its end; measured (strace of db_bench)
-LOG_BLOCK, LOG_HEADER, BATCH_HEADER = 32 << 10, 7, 12  # bytes: RocksDB's log format
+FOOTER, META_INDEX, PROPERTIES = 53, 40, 878  # bytes at a table's end, last part first; measured (strace of db_bench)
+LOG_BLOCK, LOG_HEADER, BATCH_HEADER = 32 << 10, 7, 12  # bytes, by RocksDB's log format
 ARENA_PAGE, ARENA_UNIT = 4096, 16  # bytes to which blocks and nodes of a memtable are rounded up
 MOVED = 4  # maximum number of tables that move to the next level together (kMaxMultiTrivialMove)
 TAIL = FOOTER + META_INDEX + PROPERTIES
@@ -53,7 +53,7 @@ class Table:
         self.size = len(keys) * shape.record + self.blocks * (RESTART + TRAILER) + self.index + TAIL
 
     def block(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the offset and bytes of blocks."""
+        """Return the offsets and lengths (bytes) of data blocks."""
         return _block(self.shape, number, len(self.keys))
 
 

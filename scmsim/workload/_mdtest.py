@@ -11,7 +11,7 @@ from scmsim.core.errors import UsageError
 from scmsim.workload._flags import OFF, SWITCH, Flags, read
 from scmsim.workload._mistakes import Mistakes
 
-_CLOCK = "only the clock knows the calls; give the number of items with -n or -I"
+_CLOCK = "the clock decides how many calls run; give the number of items with -n or -I"
 _ONE = "the number of tasks is fixed for the run: set it by scmsim's --tasks, or mpirun -n before mdtest"
 FLAGS = Flags(
     program="mdtest",
@@ -36,14 +36,14 @@ FLAGS = Flags(
 )  # fmt: skip
 _LAUNCHERS = ("mpirun", "mpiexec", "srun", "mpiexec.hydra", "orterun")
 MAX_TASKS, MAX_OBJECTS = 1 << 14, 1 << 24
-MOST = 0x7FFFF000  # bytes of one read or write (Linux)
+MOST = 0x7FFFF000  # maximum bytes of one read or write on Linux
 
 
 @dataclass
 class Plan:
     """One run of mdtest: its requested phases and options, and the sizes that follow from them."""
 
-    tops: list[str]
+    tops: list[str]  # directories of -d, below which the test directories are made
     tasks: int = 1
     iterations: int = 1
     create: bool = False
@@ -68,7 +68,7 @@ class Plan:
     items: int = 0
     per_dir: int = 0
     loops: int = 1  # test directories of one iteration
-    seed: int | None = None  # order of stat and read; None: by number
+    seed: int | None = None  # seed of the order of stat and read; None: in order of the items' numbers
 
     @property
     def dirs(self) -> int:
@@ -87,7 +87,7 @@ class Plan:
 
     @property
     def looked_at(self) -> int:
-        """Return the number of items that a task stats, reads and renames in a test directory."""
+        """Return how many items of a test directory a task stats, reads and renames."""
         return self.items if self.loops == 1 else self.per_dir
 
     def parents(self) -> np.ndarray:

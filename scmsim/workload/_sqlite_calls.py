@@ -27,7 +27,7 @@ FOLDER, DB, SIDE, SHM = 0, 1, 2, 3  # object ids; SIDE is the journal or the log
 RECORD = 4 + PAGE + 4  # bytes of a page in the journal
 # bytes of the journal's header; SQLite looks for a second header at the journal's length rounded up to a multiple
 SECTOR = 512
-FRAME, LOG_HEADER = 24 + PAGE, 32  # bytes
+FRAME, LOG_HEADER = 24 + PAGE, 32  # bytes of a frame (header, page) and of the log's header
 _SYNC = DATA_ONLY
 _LAST = 1 << 40  # position of page 1 among the changes of a transaction
 _DIRECTORY_SYNC = (
@@ -67,8 +67,9 @@ class RollbackCalls:
     def transactions(self, count: int, reads: np.ndarray, changes: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the calls of `count` transactions.
 
-        `reads` has rows (transaction, position, page): pages read before the change of that position.  `changes` has such rows of
-        pages changed, except page 1, which each commit changes; position -1 marks a new page without old content.
+        `changes` has a row (transaction, position, page) for each page that a transaction changes; it may omit page 1, which
+        every commit changes.  `position` is the change's number within the transaction, or -1 for a new page, which has no old
+        content.  `reads` has a row (transaction, position, page) for each page that is read before the change `position`.
         """
         which = np.arange(count)
         writers = np.unique(changes[:, 0])
@@ -123,7 +124,7 @@ class RollbackCalls:
 
 
 class WalCalls:
-    """Calls of transactions with a write-ahead log that is copied back at `checkpoint` frames, and at the close."""
+    """Calls of transactions with a write-ahead log, which is copied to the database at `checkpoint` frames and at the close."""
 
     def __init__(self, synchronous: str, checkpoint: int, pages: int) -> None:
         self.synchronous, self.checkpoint = synchronous, checkpoint
@@ -131,7 +132,7 @@ class WalCalls:
         self.frames = 0  # frames in the log
         self.newest = np.zeros(0, np.int64)  # page number of each frame
         self.fresh = True  # nothing has been written to the log yet
-        self.full = False  # all frames are copied back: the next transaction restarts the log
+        self.full = False  # all frames are in the database: the next transaction restarts the log
 
     def opening(self) -> np.ndarray:
         """Return the calls that create the log and its index.
@@ -153,7 +154,7 @@ class WalCalls:
     def transactions(self, count: int, reads: np.ndarray, changes: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the calls of `count` transactions; the parameters are those of RollbackCalls."""
         pages = np.unique(changes[:, [0, 2]], axis=0)
-        ends = np.cumsum(np.bincount(pages[:, 0], minlength=count))  # frames of this block up to each transaction's end
+        ends = np.cumsum(np.bincount(pages[:, 0], minlength=count))  # frames written up to the end of each transaction
         start = written = 0
         while start < count:
             here = 0 if self.full else self.frames
@@ -198,7 +199,7 @@ class WalCalls:
         return weave(*parts)
 
     def _checkpoint(self) -> np.ndarray:
-        """Return the calls that copy the newest frame of each page back, in page order."""
+        """Return the calls that copy the newest frame of each page from the log to the database, in page order."""
         page, last = np.unique(self.newest[::-1], return_index=True)
         frame = len(self.newest) - 1 - last
         reads = ops(READ, SIDE, LOG_HEADER + FRAME * frame + 24, PAGE)
@@ -216,7 +217,7 @@ def _read(reads: np.ndarray) -> np.ndarray:
 
 
 def _broadcast(place: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places, and one row for each place."""
+    """Return the sort keys `place` (see `weave`) and the rows; a single row is repeated for each key."""
     return place, np.repeat(rows, len(place)) if len(rows) == 1 and len(place) != 1 else rows
 
 

@@ -1,7 +1,7 @@
 """Runs of equal operations (STEP) and their expansion into a stream of operations.
 
 A generator yields arrays of STEP: "read 1 MiB from offset 0 in pieces of 4 KiB" is one STEP.  `Stream` cuts STEPs into
-pieces, numbers the times and yields batches, so that a generator works once per transfer and not once per call.
+pieces, sets the times and yields batches, so that a generator works once per transfer and not once per call.
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ import numpy as np
 from scmsim.core.errors import UsageError
 from scmsim.core.records import OP, Files
 
-# length: bytes of the whole run; unit: bytes of a piece (0: the run is one operation), the last piece takes the rest; stride
-# and buffer_stride: growth of the offset and of the buffer's address from piece to piece.
+# length: bytes of the whole run; unit: bytes of a piece, of which the last may be shorter (0: the run is one operation); stride
+# and buffer_stride: bytes added to the offset and to the buffer's address from piece to piece.
 FIELDS = (
     "op", "file", "parent", "thread", "flag", "offset", "length", "unit", "stride", "buffer", "buffer_stride",
 )  # fmt: skip
@@ -30,7 +30,7 @@ def from_rows(rows: list[int]) -> np.ndarray:
 
 
 def calls(count: int, **fields: Any) -> np.ndarray:
-    """Return `count` STEPs without a transfer: offset, file and parent are -1, the rest 0, then `fields` are set."""
+    """Return `count` STEPs with the given fields; other fields are 0, but offset, file and parent are -1."""
     steps = np.zeros(count, STEP)
     steps["offset"] = steps["parent"] = steps["file"] = -1
     for name, value in fields.items():
@@ -39,7 +39,7 @@ def calls(count: int, **fields: Any) -> np.ndarray:
 
 
 def run(op: int, file: int, length: int, unit: int, **fields: Any) -> np.ndarray:
-    """Return one STEP that moves `length` bytes from offset 0 upwards in pieces of `unit` bytes, then `fields` are set."""
+    """Return one STEP that moves `length` bytes from offset 0 upwards in pieces of `unit` bytes; `fields` override."""
     return calls(1, **{"op": op, "file": file, "offset": 0, "length": length, "unit": unit, "stride": unit, **fields})
 
 
@@ -52,12 +52,12 @@ def pieces(steps: np.ndarray) -> np.ndarray:
 
 
 def expand(steps: np.ndarray, ends: np.ndarray, first: int, count: int) -> np.recarray:
-    """Return operations `first` to `first + count` of `steps`; `ends` is the running sum of their pieces."""
+    """Return operations `first` to `first + count` of `steps`; `ends` is the running sum of `pieces(steps)`."""
     rows = np.arange(first, first + count, dtype=np.int64)
     low = np.searchsorted(ends, first, "right")
     high = np.searchsorted(ends, first + count, "left") + 1
     steps, ends = steps[low:high], ends[low:high]
-    # one operation per STEP, as in random transfers
+    # fast path: one operation per STEP, as in random transfers
     if len(steps) == count and first == ends[0] - pieces(steps[:1])[0]:
         batch = np.zeros(count, OP)
         for name in (*_SAME, "offset", "buffer"):

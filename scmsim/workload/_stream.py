@@ -1,4 +1,4 @@
-"""Helpers that the generators share: turn columns into OP records, merge rows by position, cut pieces into batches."""
+"""Share code among the generators: turn columns into OP records, merge rows by sort key, cut pieces into batches."""
 
 import functools
 import inspect
@@ -33,11 +33,11 @@ class Stream:
     fresh = False  # whether each piece is a new array, so that a batch may be a view of a piece
 
     def parts(self) -> Iterator[tuple[Pieces, int]]:
-        """Yield (function that makes the pieces of a pass, times that the pass occurs in a row); a replay may leave out repeats."""
+        """Yield (function that makes the pieces of a pass, number of consecutive passes); a replay may skip repeated passes."""
         yield self.pieces, 1
 
     def pieces(self) -> Iterator[np.ndarray]:
-        """Yield arrays of OP; `timed` fills in the times."""
+        """Yield the rows as arrays of OP without times, which `timed` fills in."""
         for make, times in self.parts():
             for _ in range(times):
                 yield from make()
@@ -65,7 +65,7 @@ class Stream:
 
 
 def _cut(pieces: Iterable[np.ndarray], chunk: int, fresh: bool) -> Iterator[np.ndarray]:
-    """Cut large pieces and join small ones; unless `fresh`, a batch is never a view of a piece, which may be reused."""
+    """Cut large pieces and join small ones; unless `fresh`, copy the rows, because a generator may reuse a piece's array."""
     waiting: list[np.ndarray] = []
     count = 0
     for piece in pieces:
@@ -87,7 +87,7 @@ def _cut(pieces: Iterable[np.ndarray], chunk: int, fresh: bool) -> Iterator[np.n
 
 
 def ops(op: Any, file: Any, offset: Any = -1, length: Any = 0, **other: Any) -> np.ndarray:
-    """Return records of OP from columns and aliases (arrays or numbers).
+    """Return records of OP from columns, each an array or one number for all rows; `other` may use OP's aliases.
 
     By default `offset` and `file2` are -1; `length`, `flag`, `thread` and `buffer` are 0.
     """
@@ -107,14 +107,14 @@ def ops(op: Any, file: Any, offset: Any = -1, length: Any = 0, **other: Any) -> 
 
 
 def in_pieces(rows: Iterable[tuple[int, ...]]) -> Iterator[np.ndarray]:
-    """Yield rows of (op, file, offset, length, file2, flag) or of these and thread, as arrays of at most 4096 operations."""
+    """Yield tuples (op, file, offset, length, file2, flag[, thread]) as record arrays of at most 4096 operations."""
     names, left = ("op", "file", "offset", "length", "file2", "flag", "thread"), iter(rows)
     while piece := list(islice(left, 4096)):
         yield ops(**dict(zip(names, np.array(piece, np.int64).T, strict=False)))
 
 
 def weave(*parts: tuple[Any, np.ndarray]) -> np.ndarray:
-    """Join parts, each (place of every row, rows), by place; rows of one place keep the order of the parts."""
+    """Merge parts, each (sort keys of its rows, rows), by ascending key; rows with equal keys keep the order of the parts."""
     rows = joined([rows for _, rows in parts])
     place = np.concatenate([np.broadcast_to(np.asarray(place, np.int64), len(rows)) for place, rows in parts])
     return rows[np.argsort(place, kind="stable")]

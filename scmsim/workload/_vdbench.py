@@ -19,7 +19,7 @@ OPERATIONS = ("read", "write", "create", "delete", "getattr", "access", "open", 
 _SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _MOST = 1 << 50
 SPREAD, NAMES, SILENT = "spread", "names", "silent"
-# entry: key to (unit, default).  A unit a|b allows these words, each with its abbreviations.
+# entry -> key -> (unit, default); a unit a|b allows these words, each with its abbreviations.
 KEYS: dict[str, dict[str, tuple[str, Any]]] = {
     "fsd": {
         "anchor": ("text", ""), "depth": ("number", 1), "width": ("number", 1), "files": ("number", 10),
@@ -51,10 +51,10 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
 }  # fmt: skip
 _LOOPS = {"operations": "operation", "xfersizes": "xfersizes", "threads": "threads", "rdpct": "rdpct"}
 _REFUSED = {
-    "skew": "only for fwd and wd", "totalsize": "the option changes the number of files", "count": "write the entries one by one",
-    "workingsetsize": "it limits the files in use", "wss": "it limits the files in use", "rhpct": "hits need a hit area",
-    "whpct": "hits need a hit area", "stride": "only seekpct is", "streams": "only seekpct is", "curve": "it measures first",
-    "replay": "convert the trace instead: scmsim trace convert", "target": "copy and move are not", "journal": "no validation is",
+    "skew": "only that of fwd and wd is", "totalsize": "it changes the number of files", "count": "write the entries one by one",
+    "workingsetsize": "it limits the files in use", "wss": "it limits the files in use", "rhpct": "it needs a hit area",
+    "whpct": "it needs a hit area", "stride": "only seekpct is", "streams": "only seekpct is", "curve": "it needs measured rates",
+    "replay": "convert the trace instead: scmsim trace convert", "target": "it is for copy and move", "journal": "for validation",
     "hotband": "only seekpct is", "forseekpct": "write one wd for each", "maxdataread": "use maxdata",
     "maxdatawritten": "use maxdata",
 }  # fmt: skip
@@ -62,7 +62,7 @@ _GENERAL = """
     abort_failed_skew auxreport compratio compression compressionratio compressionseed create_anchors data_errors debug
     dedupratio dedupunit dedupsets endcmd end_cmd heartbeat_error histogram messagescan misc monitor pattern port report
     report_run_totals showlba startcmd start_cmd timeout validate
-""".split()  # of the whole file; they change no call
+""".split()  # parameters of the whole file; they change no call
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Parameters(NamedTuple):
     silent: list[str]
 
     def named(self, kind: str, patterns: tuple[str, ...]) -> list[Entry]:
-        """Return the entries of a kind that any of the patterns names."""
+        """Return the entries of a kind whose names match any of the patterns."""
         found = [each for each in self.entries[kind] if any(fnmatch.fnmatchcase(each.name, one) for one in patterns)]
         return self.entries[kind] if set(patterns) & {"default", "all"} and not found else found
 
@@ -138,7 +138,7 @@ def parse(text: str, where: str, changed: dict[str, str]) -> Parameters:
 
 
 def _words(text: str, where: str, changed: dict[str, str], mistakes: Mistakes) -> list[tuple[str, list[str], str]]:
-    """Return (key, values, place) of each key=value; commas separate, text after a line's first blank is ignored."""
+    """Return (key, values, place) of each key=value; commas separate values, text after a line's first blank is ignored."""
     found, used = [], set[str]()
     for number, line in enumerate(text.splitlines(), 1):
         at = f"{where}:{number}"
@@ -201,7 +201,7 @@ def _value(key: str, values: list[str], unit: str, at: str) -> Any:
 
 
 def number(text: str, at: str) -> int:
-    """Return a number with its suffix, such as 4k or 10g."""
+    """Parse a number with an optional suffix, such as 4k or 10g."""
     match = re.fullmatch(r"([0-9]{1,12})(?:\.0*)?([kmgt]?)b?", text.lower())
     if not match or int(match[1]) * _SUFFIXES[match[2]] > _MOST:
         raise UsageError(f"{at}={text[:20]!r} is not a number up to 2^50; write it like 8, 4k or 10g")
@@ -215,13 +215,13 @@ def drawn(sizes: tuple[tuple[int, float], ...], random: np.random.Generator) -> 
 
 
 class Turns:
-    """Workloads take turns by their shares, numbers of any sum."""
+    """Scheduler of workloads that take turns in proportion to their shares, which may have any sum."""
 
     def __init__(self, shares: list[float]) -> None:
         self.shares, self.credit = shares, [0.0] * len(shares)
 
     def next(self, alive: list[int]) -> int:
-        """Return which of the workloads `alive` has the next turn."""
+        """Return the index of the workload, out of those in `alive`, that has the next turn."""
         total = sum(self.shares[i] for i in alive)
         for i in alive:
             self.credit[i] += self.shares[i] / total
@@ -231,7 +231,7 @@ class Turns:
 
 
 def spread(values: list[str] | tuple[str, ...], at: str) -> tuple[tuple[int, float], ...]:
-    """Return sizes with their shares, of 4k or of (4k,60,8k,40)."""
+    """Parse 4k or (4k,60,8k,40) to pairs (size in bytes, share in percent)."""
     sizes = [number(text, at) for text in values[::2]]
     shares = [float(number(text, at)) for text in values[1::2]] or [100.0]
     if len(sizes) != len(shares) or sum(shares) != 100 or min(sizes) < 0:
@@ -275,9 +275,9 @@ def _check(made: Parameters, where: str, mistakes: Mistakes) -> None:
     for kind in ("fwd", "wd"):
         for each in entries[kind]:
             if not each["threads"] and kind == "fwd" or each["threads"] > 1 << 12:
-                mistakes.add(f"{each.at}: threads go from 1 to 4,096")
+                mistakes.add(f"{each.at}: threads must be from 1 to 4,096")
             if min(size for size, _ in each["xfersizes"]) < 1:
-                mistakes.add(f"{each.at}: an xfersize is at least 1 byte")
+                mistakes.add(f"{each.at}: an xfersize must be at least 1 byte")
             target = "fsd" if kind == "fwd" else "sd"
             if entries[target] and not made.named(target, each[target]):
                 mistakes.add(f"{each.at}: no {target} is named {', '.join(each[target])[:60]!r}; define it")

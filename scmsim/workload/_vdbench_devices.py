@@ -17,13 +17,13 @@ Row = tuple[int, ...]  # op, file, offset, length, file2, flag, thread
 
 @dataclass
 class Stream:
-    """A workload on one device: its range of bytes, its threads, and its position."""
+    """A workload on one device: its range of bytes, its threads, and its position (`next` -1: at the start)."""
 
     workload: Entry
     file: int
     low: int
     high: int
-    first: int  # thread
+    first: int  # number of its first thread
     threads: int
     flag: int
     next: int = -1
@@ -38,7 +38,7 @@ class Devices:
         self.entries = parameters.entries["sd"]
 
     def table(self) -> Files:
-        """Return the side table."""
+        """Return the side table, in which each device is a file that exists in full."""
         names = [f"/{each['lun'].strip('/')}" for each in self.entries]
         sizes = [each["size"] + each["offset"] for each in self.entries]
         return Files(names, np.array(sizes, np.int64), np.zeros(len(names), bool))
@@ -71,7 +71,7 @@ class Devices:
                 low, high = 0, sd["size"]
                 if given := each["range"] or sd["range"]:
                     low, high = (number(text, f"{each.at}: range") for text in given[:2]) if len(given) == 2 else (0, 0)
-                    if high <= 200:  # per cent
+                    if high <= 200:  # values up to 200 are percentages
                         low, high = sd["size"] * low // 100, sd["size"] * high // 100
                 low, high = low // unit * unit or unit, min(high, sd["size"]) // unit * unit
                 if high - low < unit:

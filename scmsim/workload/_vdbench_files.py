@@ -104,7 +104,7 @@ class Tree:
                 anchor.sizes.append(int(drawn[number * count + place]))
 
     def used(self, workloads: list[Entry]) -> list[Anchor]:
-        """Return the anchors of workloads."""
+        """Return the anchors that workloads use."""
         return [self.anchors[fsd.name] for each in workloads for fsd in self.parameters.named("fsd", each["fsd"])]
 
     def table(self) -> Files:

@@ -61,7 +61,7 @@ def _shown(value: Value) -> str:
 
 @dataclass
 class FileSet:
-    """`define fileset` (or `define file`, which is one file without a tree)."""
+    """A file set: `define fileset`, or `define file`, which is one file without a tree."""
 
     name: str = ""
     path: str = "/tmp"
@@ -326,7 +326,7 @@ class Parser:
             self._fileset(token)
         elif token.text == "process":
             self._process()
-        elif token.text == "randvar":  # the language before 1.5
+        elif token.text == "randvar":  # syntax of Filebench before 1.5
             self._take("name")
             self._take("=")
             name = self._take().text

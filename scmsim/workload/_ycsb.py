@@ -89,7 +89,10 @@ def _chooser(name: str, records: int, expected: int) -> Callable[[np.random.Gene
 
 
 def zipfian(uniform: np.ndarray, items: "int | np.ndarray", zeta: "float | np.ndarray", known: int = 0) -> np.ndarray:
-    """Return the ranks (0 is the most popular) of numbers in [0, 1); `known` is the number of items in eta if it differs."""
+    """Return Zipf-distributed ranks below `items` (0: the most popular) for uniform numbers in [0, 1).
+
+    `zeta` is the zeta sum of `items`; `known`, if not 0, is the number of items from which YCSB computed its constant eta.
+    """
     zeta_two = 1 + 0.5**THETA
     rest = 1 - zeta_two / zeta  # 0 for two items, which do not need eta
     eta = (1 - (2.0 / (known or items)) ** (1 - THETA)) / np.where(np.abs(rest) < 1e-9, 1.0, rest)
@@ -99,14 +102,14 @@ def zipfian(uniform: np.ndarray, items: "int | np.ndarray", zeta: "float | np.nd
 
 
 class Latest:
-    """Generator of ranks over a number of items that only grows (the zeta sum grows with it)."""
+    """Generator of Zipf-distributed ranks over a growing number of items; it extends the zeta sum as the number grows."""
 
     def __init__(self, items: int) -> None:
         self.known, self.items = items, items
         self.zeta = _zeta(0, items)
 
     def draw(self, uniform: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """Return ranks below `items`, which must not decrease."""
+        """Return a rank for each uniform number, below its element of `items`, which must not decrease."""
         added = np.arange(self.items, int(items[-1])) + 1.0
         sums = self.zeta + np.concatenate([[0.0], np.cumsum(added**-THETA)])
         zeta = sums[items - self.items]

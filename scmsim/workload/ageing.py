@@ -5,13 +5,13 @@ utilisation is reached again; so free space fragments as in real use, without a 
 is reused, so the side table is as long as the largest number of live files.
 
 Sizes:
-- lognormal: mu 9.48, sigma 2.46 (file sizes by count, Agrawal et al., Generating realistic Impressions, FAST 2009, Table 2; its
-  body), cut at 512 MiB where that paper's Pareto tail begins
-- pareto: shape 0.91 (that tail's) from 4 KiB, cut at 512 MiB
+- lognormal: mu 9.48, sigma 2.46, the body of the file sizes by count in Agrawal et al., Generating realistic Impressions, FAST
+  2009, Table 2; cut at 512 MiB, where that paper's Pareto tail begins
+- pareto: shape 0.91 (as in that tail) from 4 KiB, cut at 512 MiB
 - agrawal: the eleven sizes and weights of the "agrawal" profile of the Geriatrix ageing tool (profiles/agrawal, after Agrawal et
   al., A five-year study of file-system metadata, FAST 2007)
 - small: a set of 37,513 files, all below one 2 MiB superpage, so that 2 MiB pages waste 73 GiB by the VSM paper's equation 1.  Its
-  sizes are ours: log-normal, median 4 KiB, sigma 1.4 (mean 11 KiB, an estimate for a source tree)
+  sizes are our choice: log-normal, median 4 KiB, sigma 1.4 (mean 11 KiB, an estimate for a source tree)
 - fixed: all files have the size `mean`
 """
 
@@ -84,7 +84,7 @@ class Workload(_stream.Stream):
         self.unit, self.dirs, self.seed = p.unit, p.dirs, p.seed
         self.flag = SETUP if p.setup else 0
         self.draw = _sizes(p.sizes, p.mean)
-        self.most = SMALL_FILES if p.sizes == "small" else 1 << 40  # files alive at once
+        self.most = SMALL_FILES if p.sizes == "small" else 1 << 40  # maximum number of live files
         slots, self.rows = self._measure()
         paths = [f"/age/{i}" for i in range(p.dirs)] + [f"/age/{i % p.dirs}/file-{i}" for i in range(slots)]
         self.files = _stream.table(

@@ -68,7 +68,7 @@ class Workload(_stream.Stream):
         self.files = _stream.table(paths, first, is_dir)
 
     def pieces(self) -> Iterator[np.ndarray]:
-        """Yield one phase at a time."""
+        """Yield the calls, one phase at a time."""
         for repeat in range(self.counts[2]):
             for phase in PHASES:
                 rows = getattr(self, f"_{phase}")(self._tree(repeat + 1))

@@ -1,8 +1,8 @@
 """A random history of file creations, growth, truncation and removal: it tests a file system's allocator, and models no program.
 
-Appends in units of random sizes (to one file, or to several in turn), overwrites, truncation, reservation, punched holes,
-removal and renaming over another file.  Some files stay open between their calls, because a kernel keeps preallocated blocks
-until the last writer closes.  The weights are ours.  `scmsim lab layout` compares where a kernel and a model put the blocks.
+The calls are appends in units of random sizes (to one file, or to several in turn), overwrites, truncations, reservations, punched
+holes, removals and renames over another file.  Some files stay open between their calls, because a kernel keeps preallocated blocks
+until the last writer closes.  The weights are our choice.  `scmsim lab layout` compares where a kernel and a model put the blocks.
 """
 
 import random
@@ -47,7 +47,7 @@ _STEPS: dict[str, float] = {  # kind of step -> weight
 _RESERVE: dict[str, float] = {"reserve": 5, "punch": 6}
 _WHOLE = 0.5  # share of sizes that are a power of two times a page
 _STAYS = 0.3  # share of files that stay open after a step
-_BURSTS = (1, 1, 2, 4, 8)  # appends to each file of a step
+_BURSTS = (1, 1, 2, 4, 8)  # numbers of appends to each file in a step, equally likely
 Row = tuple[int, int, int, int, int, int]  # op, file, offset, length, file2, flag
 
 
@@ -90,7 +90,7 @@ class _History:
 
     def __init__(self, steps: dict[str, float], p: _stream.Params) -> None:
         self.p, self.draw, self.steps = p, random.Random(p.seed), steps
-        self.most = p.device * p.fill // 100  # bytes that the files take
+        self.most = p.device * p.fill // 100  # maximum bytes that the files may take together
         self.paths = ["/churn", *[f"/churn/{k}" for k in range(p.dirs)]]
         self.sizes: dict[int, int] = {}  # size of each file that exists
         self.taken: dict[int, int] = {}  # bytes up to the end of its last block
@@ -114,7 +114,7 @@ class _History:
         elif kind == "append":
             count = self.draw.randint(1, min(self.p.writers, len(self.sizes)))
             yield from self._append(self.draw.sample(list(self.sizes), count))
-        elif kind in ("unlink", "create"):  # another file does not fit
+        elif kind in ("unlink", "create"):  # "create", but the maximum number of files exists
             yield from self._unlink(self.draw.choice(list(self.sizes)))
         elif kind == "rename":
             yield from self._rename()
@@ -161,7 +161,7 @@ class _History:
             yield self._close(file)
 
     def _append(self, files: list[int], new: bool = False) -> Iterator[Row]:
-        """Yield appends in units of one size for each file, in turn."""
+        """Yield appends to the files in turn; each file has one size of append."""
         for file in files:
             if new:
                 self.sizes[file] = self.taken[file] = 0
@@ -186,7 +186,7 @@ class _History:
         self.taken[file] = max(self.taken[file], _pages(end))
 
     def _room(self, file: int, at: int, length: int, busy: list[int]) -> Generator[Row, None, int]:
-        """Unlink files, then truncate busy files, until a write at `at` fits; return its offset (0 if `file` was truncated)."""
+        """Unlink files, then truncate `busy` ones, until a write at `at` fits; return its offset (0 if `file` was truncated)."""
         while sum(self.taken.values()) - self.taken[file] + max(self.taken[file], _pages(at + length)) > self.most:
             others = [one for one in self.sizes if one not in busy]
             if others:

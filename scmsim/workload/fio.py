@@ -47,7 +47,7 @@ PARAMS = {
 }
 COMMAND = "options"  # the parameter that takes a command line: scmsim synth fio -o OUT.parquet -- --name=a --rw=read
 
-_BLOCK = 1 << 14  # rows of one fill
+_BLOCK = 1 << 14  # rows per call of the compiled loop
 
 
 class Workload(Stream):

@@ -179,7 +179,7 @@ def strided(count: int) -> np.ndarray:
     order = np.empty(count, np.int64)
     done = start = wraps = 0
     while done < count:
-        # the last record of a sweep is the first that is at most 18 records before the last record but one
+        # a sweep ends with the first record that is at most 18 records before the last one (number count - 1)
         sweep = np.arange(start, max(start, count - 1 - STRIDE - 1) + STRIDE, STRIDE, dtype=np.int64)
         sweep = sweep[: 1 + int(np.argmax(sweep + STRIDE + 1 >= count - 1))][: count - done]
         order[done : done + len(sweep)] = sweep

@@ -56,9 +56,9 @@ PARAMS = {
 }
 FOLDER, FIRST = 0, 1  # object ids: the directory, the arena or the first block's file
 MOST_FILES = 1 << 20
-LARGEST = 1 << 44  # bytes of the arena: the models' files end there
-# memmove stores past the caches from 3/4 of a thread's share of the last-level cache on (glibc 2.36, sysdeps/x86/dl-cacheinfo.h);
-# without that size, from 3/4 MiB on
+LARGEST = 1 << 44  # maximum bytes of the arena: the models' largest file
+# bytes from which memmove stores past the caches: 3/4 of a thread's share of the last-level cache; here for an unknown cache
+# (glibc 2.36, sysdeps/x86/dl-cacheinfo.h)
 PAST_CACHES = 3 << 18
 
 

@@ -46,9 +46,9 @@ PAGE = 4096
 # bytes of a page's header, of an entry's offset in the page, of a node's header, of a key
 HEADER, POINTER, NODE, KEY = 16, 2, 8, 8
 META, META_AT = 120, 32  # bytes of a meta page that a commit stores, and their offset (MDB_meta from mm_mapsize on)
-BRANCH_FILL = 80  # percent
-_REUSED_AFTER = 3  # transactions
-_MOST = 1 << 26  # pages
+BRANCH_FILL = 80  # share of a branch page that is used, percent
+_REUSED_AFTER = 3  # transactions after which a freed page is reused
+_MOST = 1 << 26  # maximum number of pages
 
 
 class Workload(_stream.Stream):
@@ -71,7 +71,7 @@ class Workload(_stream.Stream):
         self.op, self.entries, self.value, self.count, self.seed = p.op, p.entries, p.value, p.count, p.seed
         self.writemap, self.read_value = p.writemap, p.read_value
         depth = len(self.levels)
-        self.pages = 2 + sum(self.levels) + _REUSED_AFTER * (depth + 1)  # two meta pages; copies in use
+        self.pages = 2 + sum(self.levels) + _REUSED_AFTER * (depth + 1)  # with two meta pages, and copies in use
         self.files = _stream.table(["/lmdb", "/lmdb/data.mdb"], [0, self.pages * PAGE], [True, False])
 
     def pieces(self) -> Iterator[np.ndarray]:

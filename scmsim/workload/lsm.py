@@ -1,8 +1,8 @@
 """A RocksDB-like store (log, memtable flush, leveled compaction, block reads) under YCSB A to F, or filled at random.
 
 The calls are those of RocksDB 7.8.3 under strace (db_bench fillrandom, overwrite, readrandom):
-- A put is one `write` to the log.  The log is pre-allocated to 1.1 write buffers without changing its size, cut to its size, closed
-  and removed after the flush.
+- A put is one `write` to the log.  The log is pre-allocated to 1.1 write buffers without changing its size; after the flush it is
+  truncated to its size, closed and removed.
 - A sorted table is written in pieces of whole blocks up to 1 MiB, fdatasync'ed, closed, opened again and its tail read in four
   pieces.
 - Compaction reads its inputs block by block and pre-allocates its outputs.
@@ -73,7 +73,7 @@ PARAMS = {
 }
 KEY = 23  # bytes: "user" and 19 digits
 TABLE_WRITER = 1 << 20  # bytes of a table's write buffer, which is written when the next block does not fit
-MANIFEST_RECORD = 137  # bytes; the median traced with keys of 23 bytes
+MANIFEST_RECORD = 137  # bytes of a record; median of a trace with keys of 23 bytes
 FOLDER, MANIFEST, CURRENT, LOGS, TABLES = 0, 1, 2, (3, 4), 5  # object ids
 LOG_BUFFER, TABLE_BUFFER, READ_BUFFER = 0, 1 << 20, 4 << 20  # buffer addresses in the program's memory
 # sort keys reserved for each request's rows: one for each sorted run, the last for the log; must exceed the number of runs
@@ -109,7 +109,7 @@ class Workload(_stream.Stream):
         self.target, self.room = p.target, p.target * 11 // 10
         self.levels_of = p.level0, p.level_base, self.multiplier
         self.manifest_record = MANIFEST_RECORD + 2 * (self.key - KEY)  # it has a table's first and last key
-        self.miss = 0.6185**p.bloom if p.bloom else 1.0  # share of tables read in vain; the best rate of a bloom filter
+        self.miss = 0.6185**p.bloom if p.bloom else 1.0  # best false-positive rate of a bloom filter (1: no filter)
         self.log = log_records(self.key, p.value, self.per_memtable)
         inserts = p.operations if p.workload == "fill" else int(p.operations * self.mix[0][_ycsb.INSERT] * 2)
         slots = (
@@ -166,7 +166,7 @@ class Store:
         )
 
     def puts(self, keys: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield the calls of puts only."""
+        """Yield the calls of puts of these keys, without other requests."""
         none = np.zeros(len(keys), np.int64)
         yield from self.requests(_ycsb.Requests(none + _ycsb.INSERT, keys, none), np.random.default_rng(0), hashed=True)
 

@@ -1,7 +1,7 @@
 """A mapped file touched in units: in order, by stride, at random or by Zipf's law, with optional write-backs or msync.
 
-The file exists before (its set-up counts nothing).  The same touches by read and write calls (`by`) show the benefit of the
-mapping.  Zipf: the share of the k-th place is proportional to 1 / k^0.99 (YCSB's constant); the seed shuffles the places.
+The file exists before the trace.  The same touches by read and write calls (`by`) show the benefit of the mapping.  Zipf: the
+share of the k-th place is proportional to 1 / k^0.99 (YCSB's constant); the seed shuffles the places.
 """
 
 from collections.abc import Iterator
@@ -100,7 +100,7 @@ class Workload(_stream.Stream):
         yield ops(CLOSE, 1)
 
     def _shares(self, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return for zipf the running sums of the places' shares, and the place of the k-th share."""
+        """Return, for zipf, the running sums of the shares by rank, and the place of each rank."""
         if self.pattern != "zipf":
             return np.zeros(0), np.zeros(0, np.int64)
         return np.cumsum(np.arange(1, self.places + 1) ** -THETA), draw.permutation(self.places)
@@ -108,7 +108,7 @@ class Workload(_stream.Stream):
     def _place(
         self, index: np.ndarray, draw: np.random.Generator, shares: np.ndarray, shuffled: np.ndarray
     ) -> np.ndarray:
-        """Return the places of the touches with running numbers `index`."""
+        """Return the places (number of the unit in the file) of the touches with running numbers `index`."""
         if self.pattern == "random":
             return draw.integers(0, self.places, len(index))
         if self.pattern == "zipf":

@@ -60,7 +60,7 @@ class Workload(Stream):
         self.header["notes"] = notes
 
     def _number(self) -> None:
-        """Give the objects their numbers: the tops, then each test directory with its trees, and each owner's items."""
+        """Assign the object ids: the directories of -d, then each test directory with its trees, and each owner's items."""
         p = self.plan
         self.owners = 1 if p.shared else p.tasks
         self.trees = p.tasks if p.own_trees else 1
@@ -103,7 +103,7 @@ class Workload(Stream):
                     yield self._test_dirs(test, MKDIR)
                 for test in tests:
                     yield from self._tree(test, MKDIR)
-            names = [np.arange(self.owners * p.in_tree) for _ in tests]  # which directory has each name, after renaming
+            names = [np.arange(self.owners * p.in_tree) for _ in tests]  # the item with each name: renames change it
             if p.on_dirs:
                 yield from self._phases(tests, names, of_dirs=True)
             if p.on_files:
@@ -115,7 +115,7 @@ class Workload(Stream):
                     yield self._test_dirs(test, RMDIR)
 
     def _test_dirs(self, test: int, op: int) -> np.ndarray:
-        """Return the calls that make or remove the test directories, one under each top."""
+        """Return the calls that make or remove the test directories, one below each directory of -d."""
         tops = np.arange(len(self.plan.tops))
         return calls(len(tops), op=op, file=test + tops, parent=tops, thread=tops, flag=DIRECTORY)
 
@@ -133,7 +133,7 @@ class Workload(Stream):
             yield _in_turn(rows)
 
     def _phases(self, tests: list[int], names: list[np.ndarray], of_dirs: bool) -> Iterator[np.ndarray]:
-        """Yield the phases over the items of one kind."""
+        """Yield the calls of all phases on the items of one kind, directories or files."""
         p = self.plan
         flag = DIRECTORY if of_dirs else 0
         looked = self._order()
@@ -191,7 +191,7 @@ class Workload(Stream):
             file = base + at_name[owner * p.in_tree + item]
         parent = trees + (owner * p.dirs if p.own_trees else 0) + p.first_dir + item // p.per_dir
         if phase == RENAME:
-            # the first moves away, each next directory gets its predecessor's name, then the first the last free name
+            # the first directory moves away, each next one gets its predecessor's name, and the first gets the last name
             file[-1] = base + at_name[owner * p.in_tree] if item[-1] == p.looked_at - 1 else file[-1]
             return calls(len(item), op=RENAME, file=file, thread=task, flag=flag)
         if flag and phase != STAT:
@@ -233,5 +233,5 @@ class Workload(Stream):
 
 
 def _in_turn(rows: list[np.ndarray]) -> np.ndarray:
-    """Return the rows of tasks, one of each in turn; all tasks have the same number."""
+    """Interleave the rows of the tasks, one row of each in turn; all tasks must have the same number of rows."""
     return np.stack(rows, axis=1).reshape(-1) if len(rows) > 1 else rows[0]

@@ -4,9 +4,9 @@
   `write`, `read`, `close` of the same sizes, 10 times each
 - distillery, ftpget, insmod, cp, cat: the five programs of section 5.3 on its five files (35761, 2278, 1108, 2598, 4797 bytes),
   either through file calls (unchanged) or through `mm_to_file` and `file_to_mm` (changed as that section states)
-- churn: objects of log-uniform size (32 B to 128 KiB, the buddy's units) allocated and freed at random, ours
+- churn: objects of log-uniform size (32 B to 128 KiB, the buddy's units) allocated and freed at random; not in the paper
 
-Not in the paper, so ours: distillery's output is half its input; ftpget receives in 512-byte pieces (the paper reports times
+Not in the paper but our choice: distillery's output is half its input; ftpget receives in 512-byte pieces (the paper reports times
 per 512 bytes); file calls move 4 KiB.
 
 Columns of the operations:

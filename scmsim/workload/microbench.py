@@ -6,7 +6,7 @@
 - reread: the same read again after a first pass
 - wsync: append with an fsync after each write (write and fsync count as one call)
 
-The preparation of a pass (create, fill, first pass) is marked SETUP and counts nothing.  A remainder of `total / unit` is
+The preparation of a pass (create, fill, first pass) is marked SETUP and not counted.  A remainder of `total / unit` is
 dropped.
 Source: thesis "TLB overhead of NVM file systems", Program 1 (its loop), chapter 5 (its passes).
 """

@@ -1,9 +1,13 @@
 """A random mix of every kind of call on many small files: it measures what each kind does, and represents no program.
 
-Commits of one file or folder come after the calls: elsewhere an fsync commits what several calls on several files changed, and no
-call makes a folder durable.  Then come loads and stores through mappings, so that what the calls touch does not depend on them.
-Last come calls without an fsync or sync among them, mostly on names: what a journal holds back until the next sync accumulates.
-Weights and sizes are ours.  The mix trains the footprints of calls (`scmsim lab footprints`), so it serves no test.
+The mix has four parts, in this order:
+
+- random calls; an fsync among them commits what several calls on several files changed, and never a folder
+- commits of one file or folder
+- loads and stores through mappings, after the calls, so that the pages that calls touch do not depend on them
+- calls without an fsync or sync, mostly on names, whose changes a journal holds until the next sync
+
+Weights and sizes are our choice.  The mix trains the footprints of calls (`scmsim lab footprints`), so it must not test them.
 """
 
 import random

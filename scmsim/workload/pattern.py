@@ -1,7 +1,7 @@
 """One access pattern: append, overwrite or read `unit` bytes every `stride` bytes, in order or at random, over files in turn.
 
-Overwritten and read files exist before (their set-up counts nothing).  Appended files are created first (marked SETUP).  With
-a stride beyond the unit, appends leave holes.  Random offsets are drawn from `seed`; every offset is equally likely.
+Files that are overwritten or read exist before the trace; files that are appended to are created first (marked SETUP).  With a
+stride larger than the unit, appends leave holes.  Random offsets are drawn from `seed`; every offset is equally likely.
 """
 
 from collections.abc import Iterator

@@ -38,7 +38,7 @@ PARAMS = {
     "map_sync": ("1", "bool", "mapped with MAP_SYNC"),
 }
 HEADER = 8192  # bytes before the records
-END_AT = 4096  # offset of the log's end
+END_AT = 4096  # offset of the 8 bytes with the log's end
 _WORD = 8
 
 

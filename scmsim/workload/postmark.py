@@ -256,7 +256,7 @@ class _Pool:
         return self.file[slot]
 
     def pick(self, draw: Draws) -> int:
-        """Draw until the slot is used."""
+        """Draw slots until one is used; return this slot."""
         slot = draw(self.slots)
         while not self.used[slot]:
             slot = draw(self.slots)

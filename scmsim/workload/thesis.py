@@ -1,8 +1,8 @@
 """The matrix of chapter 5 of the thesis "TLB overhead of NVM file systems": file size x unit x operation, 10 GiB each.
 
 11 file sizes (1 MiB to 1 GiB, doubling) x 14 units (1, 2, 4, 8, 16, 32, 48, 64, 128, 256, 512, 1024, 2048, 4096 KiB) x write,
-rewrite, read, reread.  Its program is not printed (Program 1 has no file size), so this is a reading of sections 4.3 and 5.1
-and of the loops in the appendix: a cell passes over one file in units until `total` bytes are moved.  Each pass of `write` is
+rewrite, read, reread.  The thesis does not print the program (Program 1 has no file size), so this follows sections 4.3 and 5.1
+and the loops in the appendix: a cell passes over one file in units until `total` bytes are moved.  Each pass of `write` is
 on a file that was removed and created again; `reread` has read the file once before.  A unit beyond the file's size is cut to
 it; remainders (of the file by the unit, of the total by the file) are dropped, as in Program 1.  The preparation of a cell,
 and the file's removal after it, are marked SETUP.  The program's buffer is one static array.

@@ -1,7 +1,7 @@
 """One file written from its beginning in units of one size, made durable, mapped, and loaded from once per page.
 
-The blocks that the file system gave to the writes decide which 2 MiB of the mapping one entry maps (`scmsim lab layout`,
-`scmsim map`).
+The blocks that the file system allocates decide which 2 MiB ranges of the mapping can have one page-table entry (see `scmsim lab
+layout` and `scmsim map`).
 """
 
 from collections.abc import Iterator

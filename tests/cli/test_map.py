@@ -55,7 +55,7 @@ def test_a_file_of_this_machine(file: str) -> None:
     pages = -(-answer["bytes"] // 4096)
     assert answer["all_4k"]["faults"] == pages and answer["all_2m"]["faults"] == 3
     assert 3 <= answer["load_faults"] <= answer["store_faults"] <= pages
-    assert "what mends it" in run(file).stdout
+    assert "what fixes it" in run(file).stdout
 
 
 def test_a_name_with_a_terminal_command_is_escaped(file: str) -> None:
@@ -74,7 +74,7 @@ def test_a_trace(tmp_path: pathlib.Path) -> None:
     assert set(answer["tmpfs"]["regions"]) == {"never"} and answer["tmpfs"]["files"]
     assert "kernel" in answer["simfs"]["not_modelled"]
     text = run(TRACE, "--fs", "tmpfs", "--top", "1").stdout
-    assert "files more (--top)" in text and "walks a load at random" in text
+    assert "files more (--top)" in text and "walks per random load" in text
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_what_is_no_finding_is_said_and_blames_nothing():
     assert "blame" not in "".join(_lines("walks", finding(0, 0)))
     assert _lines("growth", finding(1.2, 1.0))[1] == "  1.2 (1 would be even); no single mechanism rose"
     blamed = finding(2, 1, site="log scan", site_share=30, site_growth=float("inf"))
-    assert _lines("traffic", blamed)[1].endswith("blame log scan: 30 % of it, which is not in the others")
+    assert _lines("traffic", blamed)[1].endswith("blame log scan: 30 % of it, which other patterns do not have")
 
 
 @compiled

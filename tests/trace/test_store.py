@@ -207,7 +207,7 @@ def test_names_of_operations_decide_not_their_codes(tmp_path: Path) -> None:
         (header(b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"), "its header cannot be read"),
         (header(b'{"x": ' + b"9" * 5000 + b"}"), "its header cannot be read"),
         (header(b'{"notes": "one"}'), "its header cannot be read .its 'notes' must be a list"),
-        (header(b'{"blind_spots": [["a"]]}'), "its header cannot be read .its 'blind_spots' must be texts"),
+        (header(b'{"blind_spots": [["a"]]}'), "its header cannot be read .its 'blind_spots' must be a list of texts"),
         (header(b'{"bad_lines": 3}'), "its header cannot be read .its 'bad_lines' must be a table"),
         (lambda columns, metadata: columns.pop("length"), "column 'length' is missing or of a wrong type"),
         (lambda columns, metadata: columns.update(file=pa.array([1.5] * 3)), "column 'file' is missing or of a wrong"),

@@ -40,7 +40,7 @@ def test_the_launcher_says_how_many_tasks():
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("-n 5 -W 3", "mdtest: -W=3 is not modelled; only the clock"),
+        ("-n 5 -W 3", "mdtest: -W=3 is not modelled; the clock decides"),
         ("-n 5 -Q", "mdtest: no modelled flag named 'Q'"),
         ("-n 5 -w much", "mdtest: -w takes a number such as 64k, not 'much'"),
         ("-n 5 -a HDFS", "mdtest: -a takes POSIX or posix, not 'HDFS'"),

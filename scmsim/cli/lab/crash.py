@@ -101,7 +101,7 @@ def _print(report: Any) -> None:
     if report.not_followed:
         names = ", ".join(printable(path) for path in report.not_followed[:3])
         click.echo(
-            f"{len(report.not_followed):,} files are not compared, as a failed write or a name among several is not told: {names}"
+            f"{len(report.not_followed):,} files are not compared, because a write failed or one of several names changed: {names}"
         )
     if not report.failing_states:
         click.echo("every state is as promised" if report.promised else "nothing is promised, and nothing was found")

@@ -1,4 +1,4 @@
-"""`scmsim lab diff`: count the exact difference between two kernels for the same calls."""
+"""`scmsim lab diff`: count how the work of two kernels differs for the same calls."""
 
 import pathlib
 from typing import TYPE_CHECKING, Any

@@ -68,7 +68,7 @@ def command(traces: tuple[str, ...], **given: Any) -> int:
 
 
 def _made(traces: tuple[str, ...], names: tuple[str, ...], params: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Run the guests whose results -o lacks; return the comparison of each trace on each file system."""
+    """Run the guests whose results are not in the folder -o yet; return the comparison of each trace on each file system."""
     import pathlib
 
     from scmsim.cli._progress import Progress
@@ -152,7 +152,7 @@ def _real(folder: Any, fs: str, trace: str, files: Any, count: int) -> Any:
 def _compare(
     made: dict[str, Any], source: Any, trace: str, fs: str, given: Any, real: Any, kernel: str | None, progress: Any
 ) -> None:
-    """Add a cell to the comparison; add the reason to `left_out` if the file system cannot be compared."""
+    """Add a cell (trace, file system) to the comparison `made`, or the reason to `left_out` if it cannot be compared."""
     import pathlib
 
     from scmsim.core import registry

@@ -123,7 +123,10 @@ def _window(text: str | None) -> Any:
 
 
 def _table(result: Any, title: str) -> str:
-    """Return a table of counters per call; instructions include deferred ones and exclude left-out ones."""
+    """Return a table of counters per call.
+
+    Instructions include those of deferred work (column `deferred`) and exclude those of interrupts and other tasks (`left out`).
+    """
     columns = {
         "instructions": "instructions", "deferred": "deferred_instructions", "left out": "other_instructions",
         "loads": "mem_inst_retired_all_loads", "stores": "mem_inst_retired_all_stores",
@@ -142,7 +145,7 @@ def _table(result: Any, title: str) -> str:
 
 
 def _faults(run: Any) -> str:
-    """Return a line on touches of mapped files: faults by the size of their entries, and signals."""
+    """Return a line on a run's page faults, by the size of the entry that they map, and on its signals."""
     sizes = {"page_faults_pte": "of 4 KiB", "page_faults_pmd": "of 2 MiB", "page_faults_major": "major"}
     parts = [f"{run.counters[name]:,} {what}" for name, what in sizes.items() if name in run.counters]
     parts += [f"{run.errors[name]:,} {name}" for name in ("SIGBUS", "SIGSEGV") if name in run.errors]

@@ -71,7 +71,7 @@ def command(trace: str, **given: Any) -> int:
 
 
 def _made(trace: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Run the guests whose results -o lacks, and return the comparison."""
+    """Run the guests whose results are not in the folder -o yet, and return the comparison."""
     from scmsim.cli._progress import Progress
     from scmsim.lab.machine import Window
     from scmsim.pipeline.arguments import check_footprints

@@ -15,7 +15,7 @@ from scmsim.core.text import percent, printable, words
 
 SUMMARY = "Look at, check, convert and rewrite traces: info, stats, plot, convert, filter, cut, ..."
 
-_SHOWN_APART = ("counts", "bad_lines", "blind_spots", "notes", "duration_ns")  # entries of a header
+_SHOWN_APART = ("counts", "bad_lines", "blind_spots", "notes", "duration_ns")  # shown in other lines
 
 command = group("trace", SUMMARY, Group)
 for _tool in COMMANDS:

@@ -18,7 +18,7 @@ INCOMPLETE = 4  # exit code: more is lost or uncertain than allowed
 
 
 def convert(source: str, out: str, name: str | None, to: str | None, given: dict[str, str], **more: Any) -> Any:
-    """Convert, and return (name of the format, its Report); `more` goes to the importer."""
+    """Convert a file; return (name of the format, its Report); `more` goes to the importer."""
     atomic.writable(out)
     under = more.get("under")
     if under and not os.path.isabs(under):

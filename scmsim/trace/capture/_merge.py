@@ -37,7 +37,10 @@ _WROTE, _FETCHED = 2, 16  # bits of a page fault's error code on x86
 
 @dataclass
 class Merged:
-    """Counts of one merge: calls paired with strace, calls from perf alone, unpaired calls, page faults, DAX faults by kind."""
+    """Counts of one merge: calls seen by both tools (`paired`), calls that perf alone describes (`plain`), and others.
+
+    `unpaired` calls lack the text that only strace has; `dax` counts DAX faults by kind.
+    """
 
     paired: int = 0
     plain: int = 0
@@ -47,7 +50,7 @@ class Merged:
 
 
 class Texts(Protocol):
-    """Interface to the texts of calls that perf alone cannot describe."""
+    """Source of the text of calls that perf alone cannot describe, because their arguments are in memory."""
 
     knows_forks: bool
 
@@ -122,7 +125,7 @@ class StraceCalls:
         return True
 
     def _moved(self, name: str) -> tuple[str, str] | None:
-        """Remove and return the first half of an exec that another thread began: an exec gives its thread the process's number."""
+        """Remove and return the first half of an exec that another thread began: on return, it has the process's number."""
         found = next((tid for tid, half in self._halves.items() if half[0] == name and name in _EXECS), None)
         return None if found is None else self._halves.pop(found)
 
@@ -161,7 +164,7 @@ class Merge:
         self._start = start_s
         self._members = set(roots)
         self._pending: dict[int, tuple[str, list[int]]] = {}  # thread -> its unfinished call
-        self._newborn: dict[int, tuple[int, str | None]] = {}  # thread that has not run yet -> parent, flags if known
+        self._newborn: dict[int, tuple[int, str | None]] = {}  # unseen child -> parent, clone flags if known
         self._closing: tuple[int, str, str] | None = None  # thread, time and text of a close that has just begun
         self._split: set[int] = set()  # threads whose close has been written as a first half
 
@@ -260,7 +263,10 @@ class Merge:
             self.report.dax[kind] = self.report.dax.get(kind, 0) + 1
 
     def _forked(self, tid: int, child: int) -> None:
-        """Note a child whose fork only perf saw; clone3's flags are in memory, so the child's first event must show its kind."""
+        """Note a child whose fork only perf saw.
+
+        The flags of clone3 are in memory, so the child's first event must show whether it is a thread or a process.
+        """
         self._members.add(child)
         name, args = self._pending.get(tid, ("fork", []))
         kind = flags(args[0], _CLONE) if name == "clone" else "CLONE_VM" if name == "vfork" else "0"

@@ -21,7 +21,7 @@ from scmsim.trace.capture._merge import Merged
 
 CALLS = ("raw_syscalls:sys_enter", "raw_syscalls:sys_exit")
 FAULTS = ("exceptions:page_fault_user",)
-DAX_FAULTS = ("fs_dax:dax_pmd_fault_done", "fs_dax:dax_pte_fault_done")  # only some kernels have them
+DAX_FAULTS = ("fs_dax:dax_pmd_fault_done", "fs_dax:dax_pte_fault_done")  # tracepoints that only some kernels have
 TOUCHES = (
     "page touches: load and store rows are page faults of mapped files, so each is the first touch of a page since it was "
     "mapped, written back or evicted; later touches, and pages that the kernel maps along with a neighbour, are not seen"
@@ -32,7 +32,7 @@ _SAID = "perf.err"  # file with perf's messages
 _LOST = re.compile(r"PERF_RECORD_LOST lost (\d+)")
 _LOST_SAMPLES = re.compile(
     r"LOST_SAMPLES events: +(\d+)$", re.MULTILINE
-)  # a line with a percentage has the number of records instead
+)  # lines that go on with a percentage count records, not events
 
 # pattern of perf's message -> advice; the first match counts
 _HELP = (
@@ -52,7 +52,7 @@ _TELLS = re.compile(r"permission|^access to|not found|no such|can't|failed", re.
 
 
 def events(options: Options, *tasks: str) -> list[str]:
-    """Return the tracepoints that a capture needs."""
+    """Return the tracepoints that a capture needs; `tasks` are those that it needs for new processes."""
     out = [*CALLS, "sched:sched_process_exit", *tasks]
     if options.page_touches:
         if not has_event(FAULTS[0]):
@@ -70,7 +70,7 @@ def boot_s() -> int:
 
 
 def write(file: IO[bytes], lines: Iterator[str], root: int, seeds: list[bytes]) -> None:
-    """Write the first process's open descriptors, with the time of the first merged line, then the merged text."""
+    """Write `seeds` (calls that describe the open descriptors of process `root`) at the first line's time, then the lines."""
     first = next(lines, None)
     if first is None:
         raise EnvironmentProblem("perf recorded no call of the command; see 'perf record -e raw_syscalls:* true'")

@@ -95,7 +95,7 @@ class Job:
         convert: Callable[..., Report] | None = None,
         tool: str = "strace",
     ) -> Captured:
-        """Convert the tracer's text to the trace, as strace text unless `convert` is given; `header` overrides entries."""
+        """Convert the tracer's text `raw` to the trace, by default as strace text; `header` overrides the importer's entries."""
         from scmsim.trace.capture._writer import CaptureWriter
         from scmsim.trace.formats.tracers import strace
 
@@ -172,10 +172,10 @@ def no_room(path: pathlib.Path, reason: str, *, kept: bool) -> EnvironmentProble
 
 @contextlib.contextmanager
 def collected(raw: pathlib.Path, *, kept: bool, sieve: Sieve | None = None) -> Iterator[str]:
-    """Yield a name that a tracer can write to; append its text to `raw`.
+    """Yield the path of a pipe for a tracer; append what the tracer writes to `raw`.
 
-    `sieve` returns the part of each block to write; its last call gets an empty block.
-    The pipe is needed because a tracer that writes to a full disk complains about each line on the command's stderr.
+    `sieve` returns the part of each block to append; its last call gets an empty block.
+    Without a pipe, a tracer on a full disk would print an error for each line on the command's stderr.
 
     Raises EnvironmentProblem if the text did not fit on the disk.  The command has then run to its end, and `raw` is
     empty if it is a temporary file.

@@ -22,7 +22,7 @@ SUMMARY = (
 
 _PROGRAM = pathlib.Path(__file__).with_name("calls.bt")
 _BTF = pathlib.Path("/sys/kernel/btf/vmlinux")
-_PATIENCE_S = 180.0  # a minute on an emulated CPU
+_PATIENCE_S = 180.0  # time limit of bpftrace's start, s; it takes a minute on an emulated CPU
 _STRLEN = "200"  # maximum characters of a path; more do not fit on the stack of a BPF program
 _HARMLESS = re.compile(r"RLIMIT_MEMLOCK|Addrspace is not set|^\s*$")
 _BORN = re.compile(r"n \d+ (\d+) \d+ (\d+) ")  # parent, child; part of a path that contains a line break may also match
@@ -90,7 +90,7 @@ def probe() -> str:
 
 @contextlib.contextmanager
 def _recording(work: pathlib.Path, options: Options) -> Iterator[pathlib.Path]:
-    """Run bpftrace; once all probes are attached, yield its output file, which is complete after the context."""
+    """Run bpftrace; yield its output file once all probes are attached.  The file is complete when the context ends."""
     lines, said = work / "calls.txt", work / "bpftrace.err"
     lines.touch()
     argv = ["bpftrace", "-q", "-B", "full", "-o", os.fspath(lines), os.fspath(_PROGRAM)]
@@ -121,8 +121,8 @@ def _recording(work: pathlib.Path, options: Options) -> Iterator[pathlib.Path]:
 def _all_recorded(process: subprocess.Popen[bytes], lines: pathlib.Path, meanwhile: Callable[[], None]) -> bool:
     """Run a test process on each CPU; return whether bpftrace recorded the start and end of each before a time limit.
 
-    Then all probes are attached, because those of start and end are the program's first and last.  All earlier events
-    are recorded, too: without a later event, bpftrace may not read the rest of a CPU's buffer.
+    If so, all probes are attached, because the probes of process start and end are the first and last of calls.bt.  All
+    earlier events are then recorded, too: without a later event, bpftrace may not read the rest of a CPU's buffer.
     """
     end, at, missing, born = time.monotonic() + _PATIENCE_S, lines.stat().st_size, os.sched_getaffinity(0), {}
     while missing and process.poll() is None and time.monotonic() < end:

@@ -97,7 +97,7 @@ def _after_exec(events: Iterator[str], pid: int, numbers: dict[int, str]) -> Ite
 
 
 class Nameless:
-    """A substitute for texts that are only in the program's memory; counts the calls that it cannot describe."""
+    """Makes up the text of calls whose arguments are in the program's memory; counts the calls that it cannot describe."""
 
     knows_forks = False
 
@@ -106,7 +106,7 @@ class Nameless:
         self._unseen: Counter[str] = Counter()
 
     def take(self, tid: int, name: str, value: int | None, args: Sequence[int]) -> str | None:
-        """Return a call as a line of strace, built from its numbers; a call that can make no row becomes prctl()."""
+        """Return a call as strace text, built from its numbers; a call without a possible row becomes prctl(), which is ignored."""
         if value is None or value < 0:
             return f"{name}() = -1 EFAILED"
         if name in _OPENS:

@@ -19,9 +19,9 @@ rules = compiled(file_rules)
 # columns of a call; PATH: index of the call's path (-1: none); FLAGS: flags of an open, or of the row of an fsync
 OP, NOW, TASK, FD, RAW, AT, ASKED, MOVED, PATH, FLAGS = range(10)
 WIDTH = 10
-SEEK, FAILED = -1, -2  # values of OP in addition to the codes of `records`
+SEEK, FAILED = -1, -2  # values of the column OP besides the codes of `records`
 NO_RAW = -1
-ODD = -2  # RAW or PATH that stops `follow` before the call
+ODD = -2  # value of RAW or PATH with which `follow` stops before the call
 MOST = 1 << 31  # limit of bytes moved by a call: Linux moves at most 0x7ffff000 (MAX_RW_COUNT)
 
 _NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "doubt", "path")
@@ -39,9 +39,9 @@ ABSENT_NODE, UNSEEN_NODE = -1, -2
 
 # reasons why a call makes no row; MADE: the call makes one
 UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL, MADE = range(6)
-# counters: how many nodes, descriptions, numbered nodes, threads, rows and corrected rows there are; the numbers of the
-# first node to be numbered and of the first row; the oldest row that can be corrected; rows beyond the first of their
-# call; opens by their effect; calls by reason
+# indices in `counts`: how many nodes, descriptions, newly numbered nodes, threads, rows and rows to correct there are; the
+# first new file number and row number; the oldest row that can still be corrected; how many rows are additional rows of a
+# call; then opens by effect, and calls by the reason why they make no row
 NODES, FOUNDS, NUMBERED, THREADS, ROWS, MISTAKEN, FIRST_NUMBER, FIRST_ROW, OLDEST, EXTRA, HOW, REASON = *range(11), 15
 COUNTS = REASON + MADE + 1
 
@@ -100,7 +100,7 @@ def _node_at(s, path):
 
 @subroutine
 def _above(s, node, path):
-    """Return the node of a path's directory, for the row of a node; -1 if the node makes no row, or has no path."""
+    """Return the node of the directory that holds a path, for the row of `node`; -1 if `node` makes no row, or has no path."""
     if path < 0 or not s.nodes[node].inside:
         return -1
     above = _node_at(s, s.paths[path].above)
@@ -116,7 +116,7 @@ def _seen(s, path):
 
 @subroutine
 def _made(s, path, how):
-    """Add a node that an open created; return its index."""
+    """Add a node for a file that an open created (`how`: see `file_rules.opened`); return its index."""
     node = _new_node(s, path, True)
     if how == ASSUMED:  # remember the CREATE row: a later read may show that the file existed (`file_rules.holds`)
         s.nodes[node].row, s.nodes[node].exact = s.counts[FIRST_ROW] + s.counts[ROWS], 0

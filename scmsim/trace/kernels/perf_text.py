@@ -34,7 +34,7 @@ def call_hash(name: str) -> int:
 
 @subroutine
 def _find(text, start, end):
-    """Return the position after the tag `syscalls:sys_e` in a line, or -1."""
+    """Return the position after the tag `syscalls:sys_e` in a line, -1 if the line lacks the tag."""
     at = start
     while at + len(_TAG) <= end:
         if text[at] == _TAG[0]:
@@ -167,7 +167,7 @@ def _line(text, start, end, row):
         tag -= 1
     if not _prefix(text, start, tag, row):
         return
-    row[KIND] = ENTER if at < end and text[at] == _N else EXIT  # sys_enter, sys_exit
+    row[KIND] = ENTER if at < end and text[at] == _N else EXIT  # the n of sys_enter, or the x of sys_exit
     kind = row[KIND]
     at += 4 if kind == ENTER else 3
     named = at < end and text[at] == _UNDERSCORE

@@ -101,7 +101,7 @@ def _time(text, at, end, row):
 
 @subroutine
 def _prefix(text, at, end, row):
-    """Parse the optional process and time; return the position of the call's name, -1 if they are odd."""
+    """Parse the optional process and time; return the position of the call's name, -1 if they have an unusual form."""
     row[PID] = -1
     k = at
     while k < end and _ZERO <= text[k] <= _NINE:
@@ -132,7 +132,7 @@ def _name(text, at, end):
 
 @subroutine
 def _raw(text, at, end):
-    """Return the position after the optional path in <> of a descriptor, -1 if it is odd."""
+    """Return the position after the optional path in <> of a descriptor, -1 if it has an unusual form."""
     if at > 0 and at < end and text[at] == _LESS:
         at += 1
         while at < end and text[at] != _MORE and text[at] != _LESS:
@@ -143,7 +143,7 @@ def _raw(text, at, end):
 
 @subroutine
 def _descriptor(text, at, end, row, texts):
-    """Parse a descriptor and its optional path; return the position after them, -1 if they are odd."""
+    """Parse a descriptor and its optional path; return the position after them, -1 if they have an unusual form."""
     row[FD], first = _number(text, at, end)
     at = _raw(text, first, end)
     if at > first:
@@ -254,7 +254,7 @@ def _seek(text, at, end):
 
 @subroutine
 def _arguments(text, at, end, row, texts):
-    """Parse the arguments; return the position of the bracket that ends them, -1 if they are odd."""
+    """Parse the arguments; return the position of the bracket that ends them, -1 if they have an unusual form."""
     call = row[CALL]
     if call >= OPEN:
         told, last = _on_path(text, at, end, row)

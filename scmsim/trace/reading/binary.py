@@ -24,7 +24,10 @@ def each_block(builder: TraceBuilder, record: np.dtype, add: Callable[[Any], Non
 
 
 def add(builder: TraceBuilder, seconds: Any, idents: Any, lengths: Any, ops: Any, block: int) -> None:
-    """Add requests: an object is the file `/object/ID`, sized by its first request; with `block`, ids are blocks."""
+    """Add requests for whole objects: object ID is the file `/object/ID`, whose size is that of its first request.
+
+    If `block` is not 0, ids are instead the numbers of blocks of `block` bytes on the file `/device`.
+    """
     if not block:
         found, places, codes = np.unique(idents, return_index=True, return_inverse=True)
         order = np.argsort(places)  # numbers in the order of first use

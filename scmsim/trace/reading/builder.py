@@ -58,7 +58,7 @@ class Import:
     strict : bool
         Raise an error at the first line that cannot be understood, instead of counting such lines.
     progress : callable, optional
-        Called with (bytes read, bytes in all).
+        Called with (bytes read, total bytes).
     under : str, optional
         Absolute path: keep only files at or below this directory.
     """
@@ -144,7 +144,7 @@ class TraceBuilder:
         return self._threads.setdefault(key, len(self._threads))
 
     def at(self, ns: int) -> int:
-        """Return a time stamp as ns since the first one; for one that is too early or far too late, the previous row's time."""
+        """Return a time stamp as ns since the first one; one that runs backwards or is far off gives the previous row's time."""
         if self._start is None:
             self._start = 0 if self.from_zero else ns
         if self._now <= ns - self._start < FAR:

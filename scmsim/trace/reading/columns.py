@@ -19,8 +19,8 @@ from scmsim.trace.reading.lines import MOST_TITLES, BadLine, byte_blocks, clip, 
 _BLOCK = 1 << 22
 _NOT_WHOLE = (b"0x", b"0X", b"-0")  # prefixes of numbers that Arrow accepts and `whole` rejects
 _MOST_COLUMNS = 1000
-_LONGEST_TIME = 40  # characters
-_FAR_TIME = 1 << 62  # ns
+_LONGEST_TIME = 40  # maximum length of a time stamp, characters
+_FAR_TIME = 1 << 62  # limit of a time stamp, ns
 
 
 @dataclass
@@ -216,7 +216,7 @@ def _split(line: str, delimiter: str) -> list[str]:
     try:
         found = next(text_csv.reader((line,), delimiter=delimiter, skipinitialspace=True))
     except text_csv.Error as error:  # a cell of more than 128 KiB, or a quote that does not end
-        raise BadLine(f"cells that cannot be told apart: {error}") from None
+        raise BadLine(f"the line is not valid CSV: {error}") from None
     return [cell.strip() for cell in found[: _MOST_COLUMNS + 1]]
 
 

@@ -100,7 +100,7 @@ class Input:
 
     @property
     def taken(self) -> int:
-        """Number of bytes of the stored file read so far."""
+        """Return how many bytes of the stored file were read so far."""
         return self._raw.taken
 
     def read(self, count: int) -> bytes:

@@ -42,7 +42,7 @@ def _of(counts: Mapping[str, Any]) -> "Report":
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0  # the header comes from a file
+    return value if isinstance(value, int) else 0  # the header comes from a file, so any type is possible
 
 
 _LOSSES = ("lost_rows", "uncertain_rows", "bytes", "lost_bytes", "uncertain_bytes")

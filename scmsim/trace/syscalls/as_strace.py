@@ -16,7 +16,7 @@ from scmsim.trace.syscalls.importer import Importer
 from scmsim.trace.syscalls.names import Names
 
 _MOST = 10**18
-_FAR_TIME = 1 << 61  # ns
+_FAR_TIME = 1 << 61  # limit of a time stamp, ns
 ORIGIN = 10**8  # seconds, added to each time: the strace importer reads smaller times as time since the previous line
 _NO_DATA = '""...'
 _AT_FDCWD = -100
@@ -59,7 +59,7 @@ _SAME = {
 
 
 class NoCall(str):
-    """The reason why a line is not a call; `doubts` holds the text of a call without a known result, else an empty string."""
+    """The reason why a line is not a call; `doubts` is the text of a call whose result is unknown, else an empty string."""
 
     doubts = ""
 

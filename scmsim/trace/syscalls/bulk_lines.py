@@ -1,4 +1,4 @@
-"""Convert a block of strace's text: stretches of plain calls in bulk, the lines between them one by one."""
+"""Convert a block of strace's text: stretches of plain calls (see `runs.py`) in bulk, the lines between them one by one."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -60,7 +60,7 @@ class BulkLines:
         return self._understood
 
     def _long(self) -> Iterator[tuple[int, int]]:
-        """Yield (start, end) of each stretch that is long enough for bulk conversion to save time."""
+        """Yield (start, end) of each series of lines that is long enough for bulk conversion to save time."""
         rows, text = self.rows, self.text
         timed = rows[:, text.TIME] >= 0
         good = (rows[:, text.CALL] != text.OTHER) & (rows[:, text.FD] < _MOST_FD)
@@ -93,9 +93,9 @@ class BulkLines:
         return done
 
     def _tasks(self, pids: np.ndarray) -> tuple[list[Task], np.ndarray]:
-        """Return the tasks of the first calls, and which task makes each call.
+        """Return the tasks of the first calls, and for each of these calls the index of its task.
 
-        The calls end before the first call of a new task, which copies state and so must begin a stretch.
+        The calls end before the first call of a new task: a new task copies state, so its first call must begin a stretch.
         """
         first, which = runs.distinct(pids)
         known = self.imp.tasks

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-_DAY = 24 * 3600 * 10**9  # ns
+_DAY = 24 * 3600 * 10**9  # ns per day
 FAR = 1 << 62  # ns, 146 years: a time stamp so far from the first is damaged
 _RELATIVE = 10**8  # seconds; a smaller first time stamp means -r
 

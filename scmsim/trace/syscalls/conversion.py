@@ -105,9 +105,9 @@ class Conversion:
         self.report = imp.report
         self.clock = Clock()
         self.forms = Forms(imp)
-        self._unusual_forms = False  # in the current block
-        self.understood = False  # some line was a complete call
-        self._taken = 0  # bytes
+        self._unusual_forms = False  # whether the current block may have lines in an unusual form
+        self.understood = False  # whether some line was a complete call
+        self._taken = 0  # bytes converted so far
 
     def take(self, block: bytes) -> None:
         """Convert the next lines; in a long text, convert stretches of plain calls in bulk."""

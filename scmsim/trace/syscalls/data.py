@@ -274,7 +274,7 @@ def fcntl(imp: Importer, task: Task, m: Match[str]) -> str | None:
         if found is not None:
             found.append = "O_APPEND" in (rest if command == "F_SETFL" else flags or "")
     else:
-        return NOT_A_FILE_OPERATION  # locks, owners, leases
+        return NOT_A_FILE_OPERATION  # other commands of fcntl: locks, owners, leases
     return BOOKKEEPING
 
 

@@ -39,7 +39,7 @@ _BETWEEN = re.compile(rf"({_STRING})")
 
 
 def needs_work(block: bytes) -> bool:
-    """Return whether a block of text may have lines that `Forms.usual` changes."""
+    """Return whether a block of text may have lines in an unusual form, which `Forms.usual` must rewrite."""
     return any(hint in block for hint in _HINTS)
 
 
@@ -53,11 +53,11 @@ class Forms:
         self._attached: set[str] = set()
         self._gone: set[str] = set()
         self._half: str | None = None  # the call that the process without a number has begun and not ended
-        self._is_i386 = False  # the numbers of calls are those of i386
-        self._found = False  # the number of the first process is known
+        self._is_i386 = False  # whether call numbers are those of i386
+        self._found = False  # whether the number of the first process is known
 
     def usual(self, lines: list[str]) -> list[str]:
-        """Return the same number of lines, in the usual form."""
+        """Return the lines rewritten in the usual form; their number stays equal."""
         return list(self._usual(mixed.joined(lines)))
 
     def _usual(self, lines: list[str]) -> Iterator[str]:
@@ -90,7 +90,7 @@ class Forms:
         return line if name is None else f"{m[1]}{name}({int(m[3], 16) if m[3] else ''}{line[m.end() :]}"
 
     def meet(self, pid: str, body: str) -> None:
-        """Process a number in brackets, which may belong to the first process while that has no number."""
+        """Process the number of `[pid N]`, which may be that of the first process, if that is not known yet."""
         tasks, first = self._imp.tasks, self._imp.tasks.get(None)
         self._imp.started.discard(pid)
         if pid in tasks or first is None or self._found or pid in self._attached:
@@ -109,7 +109,7 @@ class Forms:
                 adopted[child] = pid
 
     def message(self, body: str) -> None:
-        """Follow a message that a process was attached or detached."""
+        """Apply strace's message that a process was attached or detached."""
         m = ATTACHED(body)
         if m is None:
             return
@@ -151,7 +151,7 @@ class Forms:
         return True
 
     def leaves(self, pid: str | None) -> Task | None:
-        """Forget a process that ends, and return its task; lines without a number then belong to the only process left."""
+        """Forget a process that has ended or was detached; return its task, None if the process is unknown."""
         tasks = self._imp.tasks
         task = tasks.pop(pid, None)
         if task is not None and task.pid != pid:
@@ -163,7 +163,7 @@ class Forms:
         return task
 
     def ending(self, pid: str | None, task: Task | None = None) -> None:
-        """Record the exit of a process; lines without a number then belong to the only process left."""
+        """Record the exit of a process: if one process is left, later lines without a number belong to it."""
         if pid is None or None not in self._imp.tasks:
             return
         tasks = self._imp.tasks

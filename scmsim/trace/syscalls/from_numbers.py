@@ -85,7 +85,7 @@ def _ioctl(a: Args) -> str:
 
 
 def _mmap(a: Args) -> str:
-    shared = a[3] & 1  # also MAP_SHARED_VALIDATE, 3
+    shared = a[3] & 1  # MAP_SHARED is 1, MAP_SHARED_VALIDATE is 3
     kind = ("MAP_SHARED|" if shared else "") + flags(a[3] & ~(3 if shared else 1), MAPPING)
     return f"{a[0]:#x}, {a[1]}, {flags(a[2], PROTECTION)}, {kind.removesuffix('|0')}, {fd(a[4])}, {a[5]:#x}"
 

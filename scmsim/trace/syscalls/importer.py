@@ -31,7 +31,7 @@ NEVER_RETURNED = "call that never returned"
 PROCESS_EVENT = "signal or process event"
 BLANK = "blank line"
 
-# by the result of `file_rules.opened`
+# names of the cases in the header's counts `creates`, by the result of `file_rules.opened`
 CREATES = ("", "certainly new", "emptied when opened, taken as new", "assumed new")
 
 # keys of `Report.blind` that are not names of calls
@@ -51,9 +51,9 @@ class Importer:
         self.report = Report()
         self.now = 0
         self.doubt = 0  # bits of file_rules.LOST for the current call
-        self.orphans = False  # a fork was not understood: a task of unknown origin may have descriptors of the trace
+        self.orphans = False  # whether a fork was not understood: an unknown task may then have inherited descriptors
         self.tasks: dict[str | None, Task] = {}
-        self.forks: dict[str | None, str] = {}  # a process in an unfinished fork -> the arguments
+        self.forks: dict[str | None, str] = {}  # process in an unfinished fork -> arguments of the fork
         self.adopted: dict[str, str | None] = {}  # a process seen before its parent's fork returned -> that parent
         # children whose number is below their parent's, and may be that of a PID namespace
         self.unseen: dict[str, Task] = {}
@@ -61,12 +61,12 @@ class Importer:
         self.foreign: set[str | None] = set()  # processes that no fork has announced
         self.ended_lacking: set[str] = set()  # processes that have ended, with Task.lacked
         self.nameless = 0  # number of objects so far whose name is not known
-        self.mistaken = 0  # children that inherited from the wrong process, because several forks were pending
+        self.mistaken = 0  # children that may have inherited from a wrong process (several forks were pending)
         self.program = ""  # path of the first execve
         self.writable: dict[str, int] = {}  # path -> bytes mapped writable and shared
         self._cwd = cwd
         self.threads = 0
-        self.nodes: list[Node | str] = []  # by number; only the name if nothing refers to the file any more
+        self.nodes: list[Node | str] = []  # by file number; only the name if nothing refers to the file now
         self.closed: dict[int, int] = {}  # number of a file without references -> its length before the trace
         self._buffer = array("q")
         self.drained = 0  # rows taken out of the buffer
@@ -244,7 +244,7 @@ class Importer:
         return found
 
     def adopt(self, raw: str) -> Description:
-        """Make the description of a descriptor whose open() is not in the trace, from the path of -y; its position is unknown."""
+        """Return a description of unknown position for a descriptor whose open is not in the trace; `raw` is its text of -y."""
         path, deleted = self.shown(raw)
         if not path.startswith("/") or is_special(path):
             return Description(None, raw, path=path if path.startswith("/") else "")
@@ -252,7 +252,10 @@ class Importer:
         return Description(node or self.names.node(path), raw, known=False)
 
     def shown(self, raw: str) -> tuple[str, bool]:
-        """Return the path and whether it is deleted; `<path (deleted)>` of strace before 5.19 counts if no file has that name."""
+        """Return the path in the text of -y, and whether the file is deleted.
+
+        Strace before 5.19 prints `<path (deleted)>`, which means a deleted file unless a file has that name.
+        """
         path, deleted = split_raw(raw)
         if not deleted and path.endswith(_DELETED) and self.names.table.get(path) is None:
             return path.removesuffix(_DELETED), True

@@ -1,7 +1,8 @@
-"""Convert many plain calls in a row at once: put the importer state that they touch into tables for a kernel.
+"""Convert many plain calls in a row in bulk: put the importer state that they touch into tables for a compiled kernel.
 
-`kernels/file_calls.py` does call by call what the handlers do (the property tests compare both).  A table has only what a stretch
-touches, so its cost grows with the stretch and not with the number of files that the trace has opened so far.
+Plain calls are the common ones (open, read, write, seek, sync, close, unlink) without unusual arguments; a stretch is a series of
+consecutive plain calls.  `kernels/file_calls.py` does for them what the handlers do (the property tests compare both).  The tables
+hold only what a stretch touches, so their cost depends on the stretch, not on how many files the trace has opened so far.
 """
 
 from array import array
@@ -24,7 +25,7 @@ from scmsim.trace.syscalls.importer import (
 from scmsim.trace.syscalls.names import above_of, is_special
 from scmsim.trace.syscalls.state import Description, Node, Table, Task
 
-ENOUGH = 64  # calls; converting a shorter stretch in bulk takes longer than call by call
+ENOUGH = 64  # minimum calls of a stretch: a shorter one is converted faster call by call
 _REASONS = (UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL)  # in the order of the kernel's numbers
 _NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "doubt")
 _FOUND = ("position", "doubt", "append", "synchronous", "path_only")
@@ -32,7 +33,7 @@ _of_node, _of_found = attrgetter(*_NODE), attrgetter(*_FOUND)
 
 
 def stretches(plain: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of each stretch of plain calls that is long enough for bulk conversion to save time."""
+    """Yield (start, end) of each stretch of at least ENOUGH calls; `plain` is a mask of the plain calls."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], plain, [False]))))
     for start, end in edges.reshape(-1, 2).tolist():
         if end - start >= ENOUGH:
@@ -40,9 +41,10 @@ def stretches(plain: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def in_parts(start: int, end: int, many: Callable[[int, int], int], each: Callable[[int, int], None]) -> None:
-    """Convert a stretch: `many(start, end)` converts what it can and returns how many calls, `each` converts the next few.
+    """Convert a stretch in bulk as far as possible.
 
-    After an odd call the next attempt is short, because a failed attempt costs as much as all its calls.
+    `many(start, end)` converts calls in bulk up to the first that needs a handler, and returns how many; `each(start, end)` then
+    converts some one by one.  The next bulk attempt is short, because an attempt costs the same however early it stops.
     """
     limit = end - start
     while end - start >= ENOUGH:
@@ -58,7 +60,7 @@ def in_parts(start: int, end: int, many: Callable[[int, int], int], each: Callab
 
 
 def distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first index of each distinct value, ascending, and for each element the rank of its value in that order."""
+    """Return the index where each distinct value first occurs, ascending, and for each element its value's rank in that order."""
     if (values == values[0]).all():
         return np.zeros(1, "i8"), np.zeros(len(values), "i8")
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
@@ -69,7 +71,7 @@ def distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Stretch:
-    """The part of the importer's state that some calls touch.
+    """The part of the importer's state that a stretch of calls touches, as tables for the kernel.
 
     Parameters
     ----------
@@ -90,7 +92,7 @@ class Stretch:
         self._founds: list[Description] = []
         self._paths: list[str] = []
         self._known = array("q")  # records of the kernel's PATH_KNOWN
-        self._index: dict[Any, int] = {}  # of paths, and of nodes and descriptions by their id
+        self._index: dict[Any, int] = {}  # index of each path, and of each node and description by its id
 
     def path(self, path: str) -> int:
         """Return the index of a path for the column PATH."""
@@ -122,7 +124,7 @@ class Stretch:
         return index
 
     def follow(self, calls: np.ndarray) -> int:
-        """Convert the calls before the first odd one; return their number, 0 if unreadable lines made the state doubtful."""
+        """Convert calls up to the first that needs a handler; return how many, 0 if unreadable lines made the state doubtful."""
         kernel, imp = self._kernel, self.imp
         if imp.names.doubt or any(task.is_doubtful() for task in self.tasks):
             return 0

@@ -10,6 +10,8 @@ Seen in the output of strace 6.1; the syntax is described in strace(1).
 import re
 from typing import Any
 
+# the comments of the patterns name their groups
+
 # one level of nesting: -yy writes </dev/null<char 1:3>>; and the addresses of a socket: <TCP:[127.0.0.1:80->127.0.0.1:5]>
 _BODY = r"(?>/[^<>]*+(?>(?:<[^<>]*+>[^<>]*+)*)|[A-Z][\w+-]*+:\[.*?\](?=>)|[^<>]*+(?>(?:<[^<>]*+>[^<>]*+)*))"
 _STRING = r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"(?:\.\.\.)?'
@@ -18,12 +20,12 @@ COMMA = r", *+"
 PATHOF = rf"(<{_BODY}>(?:\(deleted\))?)?"  # group: the text of -y about a descriptor
 FD = rf"(-?\d+){PATHOF}"  # groups: descriptor, path
 DIR = rf"(AT_FDCWD|(?!-100\b)-?\d+){PATHOF}"  # groups: descriptor, path
-PATH = r'"([^"\\]*+(?>(?:\\.[^"\\]*+)*))"'  # group: still escaped
+PATH = r'"([^"\\]*+(?>(?:\\.[^"\\]*+)*))"'  # group: the path, still escaped
 DATA = rf"(?:{_STRING}|{_POINTER})"
 VECTOR = rf'(?:\[(?>(?:[^"\]]++|{_STRING})*)\]|{_POINTER})'
-STRUCT = rf"(\{{[^{{}}]*+(?>(?:\{{[^{{}}]*+\}}[^{{}}]*+)*)\}}|{_POINTER})"  # group
-NUMBER = r"(0x[0-9a-f]{1,15}|\d{1,18})"  # group; below 2^60, so that sums stay in 64 bits
-SIGNED = r"(-?\d{1,18})"  # group
+STRUCT = rf"(\{{[^{{}}]*+(?>(?:\{{[^{{}}]*+\}}[^{{}}]*+)*)\}}|{_POINTER})"  # group: the structure
+NUMBER = r"(0x[0-9a-f]{1,15}|\d{1,18})"  # group: the number, below 2^60 so that sums stay in 64 bits
+SIGNED = r"(-?\d{1,18})"  # group: the number
 WORD = r"(0(?![^,)])|[^,()\d\s][^,()]*)"  # group: names of flags, possibly with a comment; no numbers, see `raw.py`
 VALUE = r"-?0x[0-9a-f]{1,16}|-?\d{1,18}"
 OFFSET_AT = (
@@ -31,7 +33,7 @@ OFFSET_AT = (
 )
 # everything up to the end of the arguments
 REST = rf'(?>(?:[^"<)]++|{_STRING}|<{_BODY}>|\)(?!\s+=\s))*)'
-RESULT = r"\)\s+= (?P<result>0x[0-9a-f]{1,16}|-?\d{1,18}(?!\d)|\?)"  # group
+RESULT = r"\)\s+= (?P<result>0x[0-9a-f]{1,16}|-?\d{1,18}(?!\d)|\?)"  # group: the result
 RESULT_FD = RESULT + PATHOF  # groups: descriptor, path
 
 _PID = r"\d{1,7}+(?= )|\d++(?= ++\d{1,12}\.)"  # more than 7 digits only if a time follows; else the number is the time
@@ -40,9 +42,9 @@ _TIME = r"(?>(?:(\d{1,12}+)\.(\d{1,9}+) )?)"
 CALL = re.compile(rf"(?>(?:({_PID}) ++)?){_TIME}([a-z_]\w*+)\(").match
 # the second half of a split call, in the usual form
 SECOND_HALF = re.compile(rf"(?>(?:({_PID}) ++)?){_TIME}<\.\.\. (\w+) resumed> ?")
-_COMM = r"(?:<[^<>]*+>)?"  # -Y
-# any line: process, time, the rest.  [pid N] is the form without -o, 12:34:56 that of -t and -tt; a whole number that ends at
-# the sixth column is the time of --relative-timestamps=s; (+ 0.000123) that of -r besides another; then --secontext, -n, -i
+_COMM = r"(?:<[^<>]*+>)?"  # name of the process's command, which -Y prints
+# any line: process, time, the rest.  strace prints [pid N] without -o, 12:34:56 with -t and -tt, a whole number that ends at the
+# sixth column with --relative-timestamps=s, (+ 0.000123) with -r and another time stamp; then the fields of --secontext, -n, -i
 LINE = re.compile(
     rf" *+(?>(?:(\d{{1,7}}+(?=[ <])|\d++(?= ++\d{{1,12}}\.)){_COMM} ++|\[pid ++(\d++){_COMM}\] ++)?)"
     rf"(?>(?:(?:(\d{{1,12}}+)(?:\.(\d{{1,9}}+))?|(\d\d:\d\d:\d\d)(?>(?:\.(\d{{1,9}}+))?)) ++)?)"

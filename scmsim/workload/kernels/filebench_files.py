@@ -34,7 +34,10 @@ def descriptor(t, i, a):
 
 @subroutine
 def scan(t, s, start, exists):
-    """Return the first file of a set from `start` on (wrapping around) whose existence is `exists`; -1 if there is none."""
+    """Return the index in the set of the first file from `start` on (wrapping around) that exists, or with `exists` 0 does not.
+
+    Return -1 if there is none.
+    """
     first, count = t.sets[s]["first"], t.sets[s]["count"]
     for k in range(start, count):
         if t.files[first + k]["exists"] == exists:
@@ -55,7 +58,7 @@ def index_of(t, a, s):
 
 @subroutine
 def pick_old(t, a, s, rotor):
-    """Return the next existing file of a set (with `indexed`: the file of that index or the next one); -1 if none."""
+    """Return the number of a set's next existing file, with `indexed` from that index on; -1 if no file exists."""
     if a["index"] >= 0 or a["index_of"] >= 0:
         found = scan(t, s, index_of(t, a, s), 1)
     else:

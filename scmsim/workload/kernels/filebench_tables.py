@@ -69,18 +69,18 @@ ACTION = np.dtype(
 
 
 class Tables(NamedTuple):
-    """All state: files are numbered through all sets; a slot is (open file, file last referred to, position)."""
+    """All state: files are numbered across all sets; a slot is a descriptor: (open file, file last referred to, position)."""
 
-    world: Any  # one WORLD
-    sets: Any  # SET
-    files: Any  # FILE
-    threads: Any  # THREAD
+    world: Any  # one WORLD record
+    sets: Any  # SET records
+    files: Any  # FILE records
+    threads: Any  # THREAD records
     slots: Any  # int64 (threads, DESCRIPTORS + 1, 3)
-    actions: Any  # ACTION: the flowops of each kind of thread
+    actions: Any  # ACTION records: the flowops of each kind of thread
     rotors: Any  # int64 (sets, threads + 1): rotor 0 is shared, the others are for threads that use opennext
     posted: Any  # int64: semaphores, one per action of each thread
     targets: Any  # int64: semaphores to which an action posts
-    draws: Any  # float64
+    draws: Any  # float64: random numbers drawn beforehand
     values: Any  # float64 (random variables, values drawn beforehand)
     used: Any  # int64: values used up of each random variable
     totals: Any  # int64 (processes, 2): flowops done that count, and their bytes

@@ -20,7 +20,7 @@ from scmsim.workload.kernels.fio_random import (
 
 # values of `what` in a row of `out`: (what, file, offset, length)
 READING, WRITING, SYNCING, DATASYNCING, OPENING, CLOSING = range(6)
-ROUND_ROBIN, SEQUENTIAL, RANDOM = range(3)  # file services
+ROUND_ROBIN, SEQUENTIAL, RANDOM = range(3)  # values of `service`: how the next file is chosen
 MAPPED, UNMAPPED, BY_LFSR, SKEWED = range(4)  # how a random offset is found
 # random states; READ_SIZE + 1 and IN_ORDER + 1 are the states for writes
 BLOCKS, MIX, WHICH_FILE, READ_SIZE, _, ZONE, IN_ORDER = range(7)
@@ -32,7 +32,7 @@ JOB = np.dtype(
         ("reads", "i8"), ("writes", "i8"), ("random", "i8"),  # flags: the job reads; the job writes; the job seeks at random
         ("how", "i8"),  # how a random offset is found, MAPPED to SKEWED
         ("least", "i8", (2,)), ("most", "i8", (2,)),  # bytes of the smallest and the largest transfer
-        ("mix", "i8"),  # percentage of reads
+        ("mix", "i8"),  # percentage of reads in a mixed job
         ("fsync", "i8"), ("fdatasync", "i8"),  # writes between two syncs, 0: no syncs
         ("service", "i8"), ("service_count", "i8"),  # ROUND_ROBIN to RANDOM; calls on a file before another file is served
         ("bytes_limit", "i8"), ("ios_limit", "i8"),  # limits of the whole job; ios_limit 0: no limit
@@ -40,20 +40,20 @@ JOB = np.dtype(
         ("current", "i8"), ("left", "i8"),  # file that is being served, -1: none; calls left before the next file
         ("finished", "i8"),  # files that have nothing left in this pass
         ("issued", "i8", (2,)), ("bytes", "i8"),  # transfers and bytes so far
-        ("direction", "i8"), ("direction_until", "i8"),  # mixed job: READING or WRITING, kept until its `issued` is this
+        ("direction", "i8"), ("direction_until", "i8"),  # mixed job: READING or WRITING; `issued` at which it may change
         ("synced", "i8"),  # 1: the last row is a sync
         ("seeds", "i8", (8, 3)),  # random states, BLOCKS to IN_ORDER + 1
         ("pass_limit", "i8"), ("pass_bytes", "i8"),  # bytes after which a pass ends; bytes transferred in this pass
         ("align", "i8", (2,)), ("unaligned", "i8"),  # unit of random offsets, bytes; 1: any length between least and most
         ("parts", "i8", (2,)), ("splits", "i8", (2, PARTS, 2)),  # bssplit: number of parts; the bytes and percentage of each part
         ("sequence", "i8"), ("until_fresh", "i8"),  # rw=randread:N: N, and the transfers until the next random offset
-        ("repeats", "i8"), ("in_order", "i8"),  # 1: the N transfers have one offset; 1: the last offset was not random
+        ("repeats", "i8"), ("in_order", "i8"),  # flags: the N transfers have one offset; the last offset was not random
         ("seq_add", "i8"),  # bytes from the end of a sequential transfer to the next one (rw=read:-8k)
         ("percent_random", "i8", (2,)),
-        # random_distribution=zoned: 1; whether a zone is given; first and end of the zone of each percent of the transfers,
+        # random_distribution=zoned: flag; flags: zones are given; first and end of the zone of each percent of the transfers,
         # in percent of the file
         ("zoned", "i8"), ("zoned_ways", "i8", (2,)), ("zones", "i8", (2, 100, 2)),
-        # zonemode=strided, bytes: to transfer in a zone (0: no zones), of a zone, between two zones; transferred in this zone
+        # zonemode=strided, bytes: to transfer per zone (0: no zones), of a zone, between two zones, transferred in this zone
         ("zone_size", "i8"), ("zone_range", "i8"), ("zone_skip", "i8"), ("zone_bytes", "i8"),
     ]
 )  # fmt: skip
@@ -139,7 +139,7 @@ def next_file(j, files):
         if j["left"] > 0:
             j["left"] -= 1
             return current
-    while True:  # ends: a file that is not done is left
+    while True:  # this ends, because some file is not done
         if j["service"] == RANDOM:
             number = np.int64(float(len(files)) * (draw(j["seeds"][WHICH_FILE]) / 4294967296.0))
         else:
@@ -318,7 +318,7 @@ def one_part(j, what, number, room):
     for i in range(j["parts"][what]):
         length = j["splits"][what, i, 0]
         share += j["splits"][what, i, 1]
-        if number // share <= 42949672 and length <= room:  # a hundredth of the greatest number
+        if number // share <= 42949672 and length <= room:  # the greatest 32-bit number / 100
             break
     return length
 

@@ -9,7 +9,7 @@ from scmsim.jit import subroutine
 
 WORD = 0xFFFFFFFF
 _GOLDEN = np.uint64(0x61C8864680B583EB)
-LEVELS = 8  # levels of the map: 32^8 blocks
+LEVELS = 8  # levels of the map, enough for 32^8 blocks
 
 # A zipf or pareto distribution over the blocks of a file (row of DISTRIBUTION).
 ZIPF, PARETO = 1, 2

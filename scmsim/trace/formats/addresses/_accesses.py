@@ -28,23 +28,21 @@ class Accesses:
     Attributes
     ----------
     seen : Counter
-        Bytes and accesses to files and to other memory, for the header.
+        Numbers of accesses to files and to other memory, and bytes accessed in files, for the header.
     """
 
     def __init__(self, imp: Importer) -> None:
         self.imp = imp
         self.seen: Counter[str] = Counter()
-        self._run: tuple[int, ...] | None = (
-            None  # op, file, offset, end, thread, time of the open run, which is not yet a row
-        )
+        self._run: tuple[int, ...] | None = None  # the open run, not yet a row: op, file, offset, end, thread, time
 
     def take(
         self, task: Task, now: np.ndarray, kind: np.ndarray, address: np.ndarray, length: np.ndarray,
         tasks: Sequence[Task] = (),
     ) -> np.ndarray:  # fmt: skip
-        """Add accesses, one per line, of a thread or of threads that share their mappings (`tasks`, one per access).
+        """Add accesses of `task`, or of `tasks` (one per access), which share their mappings; return the file of each access.
 
-        The report counts every access.  Return the file of each access as `_files` does.
+        The result is that of `_files`.  The report counts each access as a line.
         """
         if not len(kind):
             return np.zeros(0, "i8")
@@ -63,7 +61,10 @@ class Accesses:
         return file
 
     def _files(self, task: Task, address: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return each access's file (-1: outside of the chosen directory, -2: none), offset and length in the mapping."""
+        """Return each access's file, offset in the file, and length, cut at the end of the mapping.
+
+        The file is -1 outside of the chosen directory, and -2 for memory without a file.
+        """
         starts, ends, offsets, nodes, private = task.maps.columns()
         where = np.searchsorted(starts, address, "right") - 1
         mapped = (where >= 0) & (address < ends[where]) if len(starts) else np.zeros(len(address), bool)

@@ -1,6 +1,6 @@
-"""Convert texts of accesses to rows, joined with the calls that map files.
+"""Convert recorded memory accesses (as text) to rows on files, by following the calls that map files.
 
-The calls are in the text itself, or in the text of a strace of the same run (`calls`), whose times give the order.
+The calls are in the text itself, or in the text of a strace of the same run (`calls`); times then give the order.
 """
 
 import re
@@ -23,7 +23,7 @@ from scmsim.trace.syscalls.names import Names
 from scmsim.trace.syscalls.state import Maps, Task
 
 USER_END = 1 << 47  # end of the addresses of programs
-_AT_ONCE = 1 << 16  # accesses joined at once
+_AT_ONCE = 1 << 16  # maximum number of accesses converted at once
 _SECOND = 10**9
 _STAMP = re.compile(r"(?>(?:\[pid +\d+\] +|\d+ +)?)(\d{9,10})\.(\d{1,9}) ")
 _SHOWN = 20  # number of files whose page sizes are in the header
@@ -49,7 +49,7 @@ class Joined:
             raise UsageError(f"{path!r} maps no file; copy /proc/PID/smaps while the program has its files mapped")
 
     def close(self, spots: list[str]) -> Report:
-        """Write the remaining rows, the side table and the provenance."""
+        """Write the remaining rows, the side table and the provenance, with the blind spots `spots`."""
         self.accesses.end_run()
         self.imp.writable.clear()  # no blind spots: the loads and stores of mappings are in the trace
         seen, work = self.accesses.facts(), self.work
@@ -76,7 +76,7 @@ class Access(NamedTuple):
 
 
 class Timed(Joined):
-    """The conversion of a text with times; before each access, strace's text at the path `calls` is read up to its time."""
+    """Conversion of a text with times: before each access, the strace text at path `calls` is read up to the access's time."""
 
     def __init__(self, job: Import, form: str, tool: str, how: str, calls: str) -> None:
         super().__init__(job, form, tool, how)
@@ -134,7 +134,7 @@ class Timed(Joined):
         self._waiting.append(Access(task, self.work.clock.now, kind, address, length, page))
 
     def flush(self) -> None:
-        """Join the waiting accesses with the current mappings."""
+        """Convert the waiting accesses with the mappings that held when they were made."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []

@@ -26,7 +26,7 @@ _HOW = re.compile(r"\[\w+\]$")
 _CALLED = re.compile(r"(?:sys_)?(\w+?)(?:\[\w+=='\w+'\])? *\((.*)\)")
 _TURN = re.compile(r"--(\d{1,10})-- +SCHED\[(\d{1,6})\]: +acquired lock")
 _NUMBER = r"(-?(?:0x[0-9a-f]{1,16}|\d{1,20}))"
-_PATH = r"0x[0-9a-f]{1,16}\((.{0,4096})\)"  # PATH_MAX
+_PATH = r"0x[0-9a-f]{1,16}\((.{0,4096})\)"  # PATH_MAX is 4096
 _STARTS = frozenset(("clone", "clone3", "fork", "vfork", "execve", "execveat"))
 _SAME = {"newstat": "stat", "newlstat": "lstat", "newfstat": "fstat", "mmap2": "mmap", "lseek64": "lseek"}
 
@@ -138,7 +138,7 @@ def _on_path(name: str, text: str, value: int) -> str | NoCall:
             args[kind] = _word(given)
     if name == "chdir":
         return f"chdir({args['path']}) = 0" if value == 0 else NoCall(as_strace.NOT_A_CALL)
-    if args["path"] == '""':  # AT_EMPTY_PATH
+    if args["path"] == '""':  # AT_EMPTY_PATH: the call is on the descriptor
         return _fstat(args["dirfd"], value) if "dirfd" in args else NoCall(as_strace.NOT_A_CALL)
     return as_strace.told(name, args, value)
 

@@ -4,10 +4,10 @@ r"""Import text of perf script with sampled data addresses, joined with the mapp
     perf record -e exceptions:page_fault_user -c 1 -d -o DATA -- CMD         # or faults: the first touch of each page
     perf script -i DATA --ns --show-mmap-events --show-task-events -F comm,pid,tid,time,event,addr,data_src,data_page_size
 
-(for the tracepoint, `trace` instead of the last three).  The mappings are the text's records PERF_RECORD_MMAP2.  Perf writes
-no record for munmap: the next mapping of the range ends a mapping.  With `calls` the mappings are those of a strace of the
-same run, which sees munmap and msync; perf must use `perf record -k CLOCK_MONOTONIC`, and `shift` added to perf's time gives
-the time since 1970:
+(for the tracepoint, the field `trace` instead of the last three).  The mappings are the text's records PERF_RECORD_MMAP2.  Perf
+writes no record for munmap, so a mapping ends where a later one replaces it.  With `calls`, the mappings are those of a strace
+of the same run, which sees munmap and msync.  Perf must then use `perf record -k CLOCK_MONOTONIC`, and `shift` is the number of
+seconds to add to perf's times to get times since 1970:
 
     python3 -c 'import time; print(f"{time.time() - time.monotonic():.6f}")'
 
@@ -43,7 +43,7 @@ NEITHER = "sample that is neither a load nor a store"
 PROTECTED = "mapping that exists already (mprotect)"
 _TOOL = "text of perf script with addresses of data"
 _SECOND = 10**9
-_MOST_SHIFT = 4 * 10**9  # seconds
+_MOST_SHIFT = 4 * 10**9  # limit of `shift`, s
 _SNIFF = re.compile(
     rb"\|OP [A-Z]|(?:page|minor|major)-faults[:\w]*:\s+[0-9a-f]{5,16}\b|exceptions:page_fault_user:|PERF_RECORD_MMAP2 \d"
 )

@@ -32,7 +32,7 @@ class Blocks:
     thread : str
         The column that names the requester; "" if the format has no such column.
     tick_ns : int
-        Unit of times, ns, whose origin is so distant that a time in ns would overflow; 0: times are in ns.
+        Unit of the times, ns, if their origin is so distant that times in ns would overflow 64 bits; 0 if times are in ns.
     """
 
     name: str

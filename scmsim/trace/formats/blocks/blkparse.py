@@ -134,7 +134,7 @@ class _Text:
 
 
 class _Stack:
-    """The devices on top of others, and the requests on their way down."""
+    """Which devices are on top of others, and the requests that were passed down and have not appeared below yet."""
 
     def __init__(self) -> None:
         self.top: set[str] = set()  # devices that programs send requests to
@@ -159,7 +159,7 @@ class _Stack:
         return any(self.flushes[above, device] > 0 for above in self.under)
 
     def passed(self, device: str, sector: str | None) -> None:
-        """Count a request that arrived on a lower device."""
+        """Count a request that has appeared on a lower device."""
         if sector is not None:
             self.under[self.on_way.pop((device, sector))][device] += 1
             return

@@ -26,8 +26,8 @@ PARAMS: dict[str, tuple[str | int, str, str]] = {
 }
 _TOOL = "an lcs trace"
 _MAGIC = (0x123456789ABCDEF0).to_bytes(8, "little")
-_HEADER = 8192  # bytes
-_FEATURES = {4: 1, 5: 2, 6: 4, 7: 8, 8: 16}
+_HEADER = 8192  # bytes of the file's header
+_FEATURES = {4: 1, 5: 2, 6: 4, 7: 8, 8: 16}  # version -> number of 32-bit features in a request
 _READS, _WRITES, _DELETE = (1, 2, 12), (3, 4, 5, 6, 7, 8, 10, 11, 13, 14), 9
 _LARGEST = 1 << 40  # limit of an object's size, bytes
 

@@ -33,11 +33,11 @@ _NO_ROW = {  # counters of calls that make no row -> the call's name in the repo
     "FDOPENS": "fdopen",
     "DUPS": "dup",
 }
-_BLIND = ("mmap", "rename")  # calls that matter to a file system
+_BLIND = ("mmap", "rename")  # of these: calls that change a file system, so the trace lists them as blind spots
 
 
 class Records:
-    """The records of a log on their way to rows.
+    """Collector of a log's records; `finish` makes their rows.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Records:
         report = self.builder.report
         if problem := counters.problem():
             report.lines += 1
-            self.builder.bad(f"{problem} of {counters.path!r}", report.lines)
+            self.builder.bad(f"impossible counters of {counters.path!r}: {problem}", report.lines)
             return
         self.segments.expect(counters.calls)
         counters.thread = self.builder.thread(counters.thread)
@@ -96,7 +96,7 @@ class Records:
         report.rough = ROUGH
         for what, count in self.without_row.items():
             report.lines += count
-            report.left_out[what if what.startswith("record") else f"{what}: without place or model"] += count
+            report.left_out[what if what.startswith("record") else f"{what}: no offset, or no model"] += count
 
     def _created(self) -> set[tuple[int, int]]:
         """Return the records whose first open creates a file, and give those files no size before the trace."""
@@ -154,7 +154,7 @@ def _counted(module: str, path: str, rank: int, values: Values, buffer: int) -> 
 
 
 def _moved(module: str, values: Values, name: str, past: str, opened: Span) -> Moved:
-    """Return the reads or writes of a record."""
+    """Return the reads (`name` and `past` READ) or the writes (WRITE, WRITTEN) of a record, as its counters' names have them."""
     if module == "MPI-IO":
         count = sum(_count(values, f"{kind}_{name}S") for kind in _KINDS_OF_MPI)
         classes = tuple(_count(values, f"SIZE_{name}_AGG_{each}") for each in _CLASSES)

@@ -61,7 +61,7 @@ class FileCounters:
     stats: int = 0
     syncs: int = 0
     data_syncs: int = 0
-    may_create: bool = False  # an open had O_CREAT
+    may_create: bool = False  # whether an open had O_CREAT
     opened: Span = Span()
     closed: Span = Span()
 
@@ -75,7 +75,7 @@ class FileCounters:
         """Return why no real file can have these counters; "" if the counters are possible."""
         for name, moved in (("read", self.reads), ("written", self.writes)):
             if moved.total.bytes and not moved.total.calls:
-                return f"{moved.total.bytes} bytes {name} by no call"
+                return f"{moved.total.bytes} bytes {name}, but no call that moved them"
             if max(moved.total.bytes, moved.order.end) >= FAR:
                 return f"{max(moved.total.bytes, moved.order.end)} bytes {name} end beyond 2^60"
         return ""

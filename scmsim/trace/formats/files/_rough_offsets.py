@@ -1,9 +1,9 @@
 """Choose offsets for calls of which only counters are known: how many ascend, and how many continue the previous call.
 
-The calls form runs.  Within a run each call continues the call before.  A pass is a series of runs that ascends;
-each pass but the first begins at or below the end of the pass before.  So the numbers of consecutive and of ascending calls
-equal the counters, as far as the file is large enough.  The bytes that a call touches are an assumption: every byte at
-most once where the file is larger than all the calls together, else anywhere.
+A run is a series of calls, each of which starts where the previous one ended.  A pass is a series of runs at ascending
+offsets; the next pass begins at or below the end of the previous one.  So the numbers of consecutive and of ascending calls
+equal the counters, if the file is large enough.  Which bytes a call touches is an assumption: if the file is larger than all
+calls together, no byte is touched twice; else a run may start anywhere.
 """
 
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ import numpy as np
 
 
 class Order(NamedTuple):
-    """Number of calls that begin at or after the end of the previous call, number that begin exactly there, furthest end.
+    """Counters of a file: calls that begin at or after the end of the previous call, calls that begin exactly there, furthest end.
 
-    The first call counts as if a call before it had ended at byte 0, as in Darshan.  -1: not counted.
+    The first call counts as if a call before it had ended at byte 0, as in Darshan.  A counter that was not recorded is -1.
     """
 
     ascending: int = -1
@@ -39,12 +39,12 @@ def offsets(lengths: np.ndarray, order: Order, seed: int) -> np.ndarray:
 
 
 def _wrapped(lengths: np.ndarray, end: int) -> np.ndarray:
-    """Return offsets of calls that continue each other, and start again at byte 0 when the file ends."""
+    """Return the offsets of calls that follow each other without gaps, and restart at byte 0 at the end of the file."""
     return np.minimum((np.cumsum(lengths) - lengths) % max(end, 1), end - lengths)
 
 
 class _Plan(NamedTuple):
-    """Numbers of passes, jumps ahead and consecutive calls; whether no byte is touched twice; whether a run starts at 0."""
+    """Numbers of passes, jumps ahead and consecutive calls; whether no byte is touched twice; whether the first pass is at 0."""
 
     passes: int
     jumps: int
@@ -99,7 +99,7 @@ class _Runs:
         return each + (np.arange(count) < more) + first
 
     def apart(self, seed: int) -> np.ndarray:
-        """Return the starts of runs that touch no byte twice: the first runs of passes are below all other runs."""
+        """Return the start offsets of runs that touch no byte twice; the first run of each pass is below all other runs."""
         random, plan, count = np.random.default_rng(seed), self.plan, len(self.bytes)
         descends = plan.jumps < plan.passes - 1 or not plan.from_zero
         below = (
@@ -131,7 +131,7 @@ class _Runs:
         return gaps
 
     def anywhere(self, seed: int) -> np.ndarray:
-        """Return the starts of the runs of overlapping passes; each pass begins anywhere that the counters allow."""
+        """Return the start offsets of runs whose passes overlap; each pass begins anywhere that the counters allow."""
         random = np.random.default_rng(seed)
         total = np.add.reduceat(self.bytes, self.opens)
         slack = np.clip(self.end - total, 0, None)

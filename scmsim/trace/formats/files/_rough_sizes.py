@@ -23,7 +23,7 @@ LARGEST = (
     100 << 20,
     1 << 30,
     1 << 60,
-)  # by class, bytes
+)  # largest size of each class of Darshan's histograms, bytes
 _TRIES = 50  # maximum number of moves of calls between reads and writes
 Known = tuple[int, int]  # a size, and how many calls have it
 

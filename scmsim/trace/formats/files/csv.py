@@ -42,7 +42,7 @@ _READS, _WRITES = ("read", "Read", "READ", "r", "R"), ("write", "Write", "WRITE"
 _TOOL = "a table with these columns"
 _MOST_COLUMNS = 1000
 _HINT = "; --set read=WORD or write=WORD adds one, and the format ops-csv knows every operation"
-_MOST_UNIT = 1 << 30  # bytes
+_MOST_UNIT = 1 << 30  # limit of the units, bytes
 
 
 def sniff(head: bytes, path: str | os.PathLike[str]) -> bool:

@@ -45,7 +45,7 @@ class _Text:
         self.path: str | None = None
 
     def take(self, line: str) -> str | None:
-        """Process a line; return why it makes no row; a segment's row is added later, after sorting."""
+        """Process a line; return why it makes no row yet: a segment's row is added at the end, after sorting."""
         if not line.strip():
             return BLANK
         if line.startswith("#"):

@@ -253,7 +253,10 @@ def fcntl(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
 
 
 def _copy(imp: Importer, task: Task, source: tuple[int, int], target: tuple[int, int], result: int) -> str | None:
-    """Handle a copy; source and target are a descriptor and a pointer to an offset (0: at the position, which moves)."""
+    """Handle a copy; source and target are (descriptor, pointer to the offset).
+
+    A pointer of 0 means that the copy starts at the descriptor's position, and moves it.
+    """
     (from_fd, from_pointer), (to_fd, to_pointer) = source, target
     read_from = _read_somewhere if from_pointer else do_read
     source_found = find(imp, task, from_fd)
@@ -282,7 +285,7 @@ def copy_range(imp: Importer, task: Task, a: Arguments, result: int) -> str | No
 def _read_somewhere(
     imp: Importer, task: Task, found: Description | None, at: int, asked: int, count: int
 ) -> str | None:
-    """Handle a read at an offset that perf did not record (a pointer): the row has the unmoved position, marked as unknown."""
+    """Handle a read at an offset in memory, which perf did not record: the row has the position, marked OFFSET_UNKNOWN."""
     if found is None:
         return UNKNOWN_FD
     if found.node is None:
@@ -358,4 +361,4 @@ CALLS: dict[str, tuple[int, int, Handler]] = {
 }
 FORKS = ("clone", "fork", "vfork", "clone3")
 RINGS = ("io_uring_setup", "io_uring_enter", "io_uring_register")
-RING_NUMBERS = (425, 426, 427)  # on every architecture
+RING_NUMBERS = (425, 426, 427)  # numbers of io_uring's calls, equal on every architecture

@@ -58,7 +58,7 @@ def received(imp: Importer, task: Task, a: Arguments, result: int) -> str | None
 
 
 def unseen_fds(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:
-    return BOOKKEEPING  # the descriptors are in memory
+    return BOOKKEEPING  # the descriptors are in memory, which perf does not read
 
 
 def mmap(imp: Importer, task: Task, a: Arguments, result: int) -> str | None:

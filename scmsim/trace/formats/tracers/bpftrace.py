@@ -28,7 +28,7 @@ SUMMARY = (
 
 TITLE = "scmsim-calls 1"
 _TOOL = "text of bpftrace with calls.bt"
-_WINDOW = 1 << 18  # lines; more than the buffers of two processors can hold
+_WINDOW = 1 << 18  # lines sorted at once: more than the buffers of two processors can hold
 _CUT = 199  # characters of a path that bpftrace prints at most
 _LINE = re.compile(r"([cpnuemr]) (\d{1,10}) (\d{1,10}) (\d{1,19})(?: (.*))?", re.DOTALL)
 _LOST = re.compile(r"Lost (\d{1,15}) events")
@@ -38,7 +38,7 @@ _MOST = 1 << 64
 # opcodes of io_uring (linux/io_uring.h) that move bytes at an offset, or sync
 _READS, _WRITES, _FSYNC = (1, 4, 22), (2, 5, 23), 3
 _FIXED_FILE = 1  # REQ_F_FIXED_FILE: the descriptor is an index of registered files
-# a registered file is a duplicate of its descriptor: the first number of the duplicates, and the limit for each ring
+# a file registered with io_uring becomes a duplicate of its descriptor: first number of these, and maximum per ring
 _REGISTERED = 10**9
 _SLOTS = 10**4
 _AT = ((0x100, "AT_SYMLINK_NOFOLLOW"), (0x1000, "AT_EMPTY_PATH"))
@@ -257,7 +257,7 @@ def _directory(register: int) -> str:
 
 
 def _behind(pointer: int, after: int, moved: int) -> str:
-    """Return an offset in memory as it was before the call, from its value after the call, which advanced it by `moved`."""
+    """Return the value that an offset in memory had before a call that advanced it by `moved` to `after`."""
     return f"[{max(signed(after) - max(moved, 0), 0)}]" if pointer else "NULL"
 
 

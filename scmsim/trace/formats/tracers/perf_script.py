@@ -54,7 +54,7 @@ _SHARES = ((0x100, "CLONE_VM"), (0x200, "CLONE_FS"), (0x400, "CLONE_FILES"))  # 
 _ERRNOS = 4095  # results of -4095 to -1 are errors
 _ENTER = "entry of a call (its exit makes the row)"
 _OTHER = "another event"
-# calls that a stretch (`runs.py`) can hold: names, operation, flags of an FSYNC; calls with an offset and opens come last
+# calls that can be converted in bulk (`runs.py`): names, operation, flags of the row; calls with an offset, then opens, are last
 _PLAIN = (
     ("lseek", -1, 0), ("read readv", READ, 0), ("write writev", WRITE, 0), ("fsync", FSYNC, 0), ("fdatasync", FSYNC, DATA_ONLY),
     ("close", CLOSE, 0), ("pread64 preadv", READ, 0), ("pwrite64 pwritev", WRITE, 0), ("open", OPEN, 0), ("openat", OPEN, 0),
@@ -134,7 +134,7 @@ class Conversion:
         self.waiting = np.empty((0, perf_text.WIDTH), "i8")  # entries without their exit so far
         self.tasks: dict[int, Task] = {}
         self.processes: dict[int, Task] = {}
-        self.children: dict[int, Task] = {}  # made by a fork, not seen yet
+        self.children: dict[int, Task] = {}  # children whose fork has returned, without an event so far
         self.parents: dict[
             int, tuple[int, str]
         ] = {}  # child -> (parent, shared state): forks that return in this block
@@ -232,7 +232,7 @@ class Conversion:
         self._some(calls, done, len(kind))
 
     def _plain(self, calls: _Calls) -> np.ndarray:
-        """Return for each call its index in _PLAIN, or -1 if a stretch cannot hold the call."""
+        """Return for each call its index in _PLAIN, or -1 if the call cannot be converted in bulk."""
         kind = self.plain[np.searchsorted(self.known, calls.call)]
         a = calls.enters[:, self.text.FIRST :]
         opens = kind >= _OPEN
@@ -248,7 +248,7 @@ class Conversion:
         return np.select([kind == _OPEN, kind == _OPENAT], [a[:, 1], a[:, 2]], _perf_calls.CREAT_FLAGS)
 
     def _stretch(self, calls: _Calls, kind: np.ndarray) -> int:
-        """Convert the first calls of a stretch of plain calls in bulk; return the number of converted calls."""
+        """Convert the first of these calls (all are in _PLAIN) in bulk; return the number of converted calls."""
         text, tids = self.text, calls.enters[:, self.text.TID]
         first, which = runs.distinct(tids)
         pairs = calls.enters[first][:, [text.PID, text.TID]].tolist()
@@ -275,7 +275,7 @@ class Conversion:
         self._bad(int(calls.line[i]), f"{self.names[int(calls.call[i])]}: {error}")
 
     def _some(self, calls: _Calls, start: int, end: int) -> None:
-        """Convert some calls one by one."""
+        """Convert the calls [start, end) one by one."""
         calls = calls.part(start, end)
         text, enters, report = self.text, calls.enters, self.report
         arguments = enters[:, text.FIRST : text.FIRST + text.ARGUMENTS].tolist()
@@ -336,7 +336,7 @@ class Conversion:
         return task
 
     def _in_fork(self, child: int) -> tuple[int, str] | None:
-        """Return the thread whose fork returns this child later, else any thread in a fork, and what parent and child share."""
+        """Return (parent, what parent and child share): the thread whose fork returns this child, else any thread in a fork."""
         text = self.text
         if child in self.parents:
             return self.parents[child]

@@ -62,7 +62,7 @@ def test_the_real_log_of_a_known_program(tmp_path: Path) -> None:
     assert (sizes[4096], sizes[512], sizes[131072], sizes[1000]) >= (71, 3, 2, 2)
     assert (rows["read", log], rows["write", log]) == (500, 500)
     assert sum(length for op, path, _, length in case.rows if path == log and op == "write") == 9890
-    assert case.report.left_out["seek: without place or model"] == 1
+    assert case.report.left_out["seek: no offset, or no model"] == 1
     assert case.report.rough and case.trace.header["rough"] == case.report.rough
     assert case.trace.header["nprocs"] == "1"
 
@@ -180,7 +180,7 @@ def test_odd_lines_and_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     said = [reason for _, reason in case.report.bad_lines]
     assert said == [
         "POSIX_OPENS '1' of rank 'x' is not a counter", "this is not a row of darshan-parser",
-        "5 bytes written by no call of '/b'",
+        "impossible counters of '/b': 5 bytes written, but no call that moved them",
     ]  # fmt: skip
     assert case.report.blind == {"rename": 2}
     assert case.trace.header["blind_spots"] == ["files beyond the memory of Darshan's module POSIX"]
