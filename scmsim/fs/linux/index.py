@@ -44,7 +44,7 @@ def added(s, arena, f, page, count):
 
 @subroutine
 def inserted(s, arena, f, page, count, extents):
-    """Record the index changes after `count` pages from `page` on became a new extent; the file now has `extents`."""
+    """Record the index changes after `count` pages from `page` on became an extent; the file has `extents` extents."""
     added(s, arena, f, page, count)
 
 

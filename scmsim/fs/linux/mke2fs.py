@@ -26,7 +26,7 @@ class Layout:
     blocks : int
         Blocks of the file system: the blocks of the device without a last group that is too small.
     fields : dict[str, int]
-        The fields of the state record that describe the layout, in blocks.
+        Values of the state record's fields that describe the layout.
     used : list[tuple[int, int]]
         First block and number of blocks of each range that is in use.
     root : int
@@ -97,7 +97,7 @@ def layout(blocks: int, journal: int, *, is_ext2: bool = False) -> Layout:
     resize = int(backup > 1 + _ceil(groups, descriptors))
     if groups == 1 and not is_ext2:
         # The root directory, lost+found and the journal's first blocks fill the gaps between bitmaps and inode table.
-        # The journal is one run here, so those blocks have addresses of the table's last inodes instead.
+        # In this model the journal is one run, so its first blocks share the addresses of the table's last inodes.
         root = backup + 1
         used = [used[0], (backup, 2 << shift), used[-1], (at, resize)]
         at += resize

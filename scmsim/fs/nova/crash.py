@@ -49,11 +49,11 @@ class RecoveryModel(Base):
         self.tables = record.table_of[: record.cpus].tolist()
         self.life: dict[int, int] = {}  # how often an inode was freed
         self.log: dict[tuple[int, int], list[tuple]] = {}  # file, life -> entries: (key, bytes, what)
-        self.links: dict[tuple[int, int], list[tuple[int, Any]]] = {}  # -> (entries before a log page, link's key)
+        self.links: dict[tuple[int, int], list[tuple[int, Any]]] = {}  # -> (entries before a log page, key of its link)
         self.names: dict[int, dict[int, tuple[int, int]]] = {}  # file -> name -> directory, number of the entry
         self.undo: dict[int, list[tuple[Any, Any]]] = {}  # journal transaction -> (8-byte field, old value)
         self.collected: dict[int, int] = {}  # thorough garbage collection -> bytes that it wrote
-        self.done: dict[int, tuple[int, int, Sized]] = {}  # file -> life, entries in `base`, and what gives their size
+        self.done: dict[int, tuple[int, int, Sized]] = {}  # file -> life, entries in `base`, what gives the size
         blocks = file_row.of(self.state, FILE_WORDS)[:, LOG_BLOCK].tolist()
         self.begun = {file for file, block in enumerate(blocks) if block}  # directories that have a log at first
         self.running = {file: Running([blocks[file] * PAGE]) for file in self.begun}

@@ -30,7 +30,7 @@ def name_templates(counters: bool, inode_fence: bool) -> dict[int, list]:
             _step(FLUSH, "inode", templates.INODE, 0, 128 if counters else 120),
         ],
         templates.DOTS: _dots(counters, inode_fence),
-        templates.VALID: [  # nova_lite_transaction_for_new_inode: a barrier of its own after that of the write-back
+        templates.VALID: [  # nova_lite_transaction_for_new_inode: one more fence after the write-back's
             _step(STORE, "inode", templates.INODE, 1, 1),
             *written,
             _fence("inode"),

@@ -156,7 +156,7 @@ def fill_holes(s, arena, out, row, stop, zero, grows):
     s.reg[templates.INODE] = inode_of(s, row)
     while s.resume_at < stop:
         page, count = s.resume_at, 0
-        # fallocate asks for a whole hole at once (nova_fallocate)
+        # fallocate requests a whole hole at once (nova_fallocate)
         last = stop if zero else min(stop, page + ADOPT_PAGES)
         while page + count < last and table.get(arena, row + state.PAGES, page + count) == 0:
             count += 1
@@ -237,11 +237,12 @@ def truncate(s, arena, out, row, new_size):
 
 @subroutine
 def commit_names(s, out, row, parent, replaced, removed, source):
-    """Commit both log tails in one transaction, and the tail of the file that a rename replaced (`replaced`: row, or 0).
+    """Commit the log tails of a file and its directory in one transaction, and that of a file that a rename replaced.
 
-    `source`: row of the other directory that a rename takes the name from, or 0.
+    `replaced`: row of the replaced file, or 0. `source`: row of the other directory that a rename takes the name from,
+    or 0.
 
-    `removed`: a file (the replaced one if there is one) loses its last name. Mirrors
+    `removed`: 1 if a file (the replaced one if there is one) loses its last name. Mirrors
     nova_lite_transaction_for_time_and_link and the end of nova_rename, which marks the replaced file last.
     """
     s.reg[templates.INODE] = inode_of(s, row)

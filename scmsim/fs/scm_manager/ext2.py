@@ -43,7 +43,7 @@ def reserve(s, arena, row, stop):
 
 @subroutine
 def missing(arena, row, first, stop):
-    """Return how many units must be allocated between `first` and `stop`, with a bound on the indirect blocks."""
+    """Return how many units must be allocated between `first` and `stop`, with an upper bound for indirect blocks."""
     count = max(stop - max(first, arena[row + state.UNIT_COUNT]), 0)
     for i in range(first, min(stop, arena[row + state.UNIT_COUNT])):
         count += index.place(arena, row, i) == 0

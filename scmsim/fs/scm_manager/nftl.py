@@ -13,7 +13,7 @@ from scmsim.fs.engine.events import emit_template
 from scmsim.fs.scm_manager import state, templates
 from scmsim.jit import subroutine
 
-# SLOTS of the FAT's row has two words for each erase unit: how often each page was written, and the units in its chain.
+# SLOTS of the FAT's row has two words per erase unit: how often each page was written; number of units in its chain.
 BITS, ALL = 2, 0x5555555555555555  # bits per page in its erase unit's field; every page written once
 _ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 does not fit an int64 where kernels run as plain Python
 
@@ -53,7 +53,7 @@ def spare_unit(s, arena, out, chains):
 
 @subroutine
 def program(s, arena, out, sector):
-    """Find the place of a written sector, in its erase unit or in a replacement of the unit (NFTL_findwriteunit)."""
+    """Program the page of a written sector, in its erase unit or in a replacement unit (NFTL_findwriteunit)."""
     unit, page, chains = sector // templates.PAGES, sector % templates.PAGES, arena[s.table + state.SLOTS]
     at = chains + 2 * unit
     if arena[at + 1] == 0:

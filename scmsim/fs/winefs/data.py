@@ -57,7 +57,7 @@ def find_edges(s, arena, op, row):
 
 @subroutine
 def start_bytes(at):
-    """Return the bytes before a write in its first block, rounded up to the next multiple of 8 (never unchanged)."""
+    """Return how many bytes precede a write in its first block, rounded up to the next larger multiple of 8."""
     return (at & 4095) + 8 - (at & 7)
 
 
@@ -88,7 +88,7 @@ def fill_edges(s, arena, out, op, row):
 
 @subroutine
 def is_new(arena, row, first, last):
-    """Return whether the write made the leaf of data blocks `first` to `last`: it has no other blocks, and had none there."""
+    """Return whether the write created the leaf of data blocks [first, last]: the leaf had no block before."""
     for i in range(first & ~511, (first | 511) + 1):
         inside = first <= i and i <= last
         if table.get(arena, row + (pmfs_state.OLD if inside else pmfs_state.BLOCKS), i) != 0:
@@ -111,9 +111,9 @@ def next_old(s, arena, row, stop):
 def restore_leaf(s, arena, out, op, row):
     """Put the former blocks back into the slots of one leaf; record the fresh ones as replaced.
 
-    The code takes one former block for each slot, so after a hole they come to other slots, and the last slots get what the list
-    has after its end, which the code does not set (here 0: a hole).  A leaf that the write made, and all leaves after it, are not
-    in its list of slots.
+    WineFS's code takes the next former block of its list for each slot, even if the slot was a hole.  So the blocks after
+    a hole get into other slots, and the last slots get what follows the list, which the code does not set (here 0: a
+    hole).  The write's list of slots ends before the first leaf that the write created.
     """
     stop = (op.offset + op.length - 1) >> 12
     first, last = s.resume_at, min(s.resume_at | 511, stop)

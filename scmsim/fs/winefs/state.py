@@ -37,11 +37,11 @@ INODE_LOADS = 22  # bytes that a look-up loads: head of the CPU's inode table; r
 
 
 def start(params: dict, files: Files, *, strict: bool) -> State:
-    """Return the state of an empty WineFS, mounted strict or relaxed, that knows the trace's `files`."""
+    """Return the state of an empty WineFS, mounted strict or relaxed, with a row for each of the trace's `files`."""
     if params["capacity"] > LARGEST:
-        raise UsageError(f"capacity {format_bytes(params['capacity'])} does not work; the model ends at 16TiB")
+        raise UsageError(f"capacity {format_bytes(params['capacity'])} is too large; the model ends at 16TiB")
     if not 1 <= params["cpus"] <= aligned_holes.MOST_CPUS:
-        raise UsageError(f"cpus = {params['cpus']}; use 1 to {aligned_holes.MOST_CPUS}")
+        raise UsageError(f"cpus = {params['cpus']} is out of range; give 1 to {aligned_holes.MOST_CPUS}")
     rows = costs.load("winefs-5.13", templates.ALL_COSTS, list(templates.SITES))
 
     def attach(state: State, first: int, blocks: int, table: int, count: int) -> None:
