@@ -127,7 +127,7 @@ def must_sync(s, arena, f):
 
 @subroutine
 def pin(s, arena, f, change):
-    """Count a mapping as an open descriptor of its file; return whether the file must be freed."""
+    """Count a mapping (`change` 1: added, -1: removed) as an open descriptor; return whether its file must be freed."""
     record = arena[f + e.ROW_RECORD]
     if change < 0 and arena[record + e.LINKS] <= 0 and arena[record + e.OPENS] <= 1:
         return True

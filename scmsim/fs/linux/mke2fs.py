@@ -43,7 +43,7 @@ class Layout:
 
 
 def default_journal(blocks: int) -> int:
-    """Return the journal size, blocks, that mke2fs chooses for a device of `blocks` blocks (ext2fs_default_journal_size)."""
+    """Return the journal size, in blocks, that mke2fs chooses for a device of `blocks` blocks (ext2fs_default_journal_size)."""
     steps = ((32768, 1024), (1 << 18, 4096), (1 << 19, 8192), (1 << 22, 16384), (1 << 23, 32768), (1 << 24, 65536))
     for limit, journal in (*steps, (1 << 25, 131072)):
         if blocks < limit:
@@ -67,7 +67,7 @@ def has_backup(group):
 
 @kernel
 def bitmap_stride(shift, groups, first):
-    """Return the distance between the block bitmaps and the inode bitmaps of the flex group from group `first` on."""
+    """Return the distance, in blocks, from the block bitmaps to the inode bitmaps of the flex group from group `first` on."""
     count = min(groups - first, 1 << shift)
     return count if count != 1 else 1 << shift
 
@@ -131,7 +131,10 @@ def _ceil(number: int, unit: int) -> int:
 
 
 def _inode_blocks(blocks: int, groups: int) -> int:
-    """Count the blocks of a group's inode table: an inode for each 16 KiB, or 4 KiB on a device below 512 MiB."""
+    """Return the number of blocks in a group's inode table.
+
+    mke2fs makes one inode per 4 KiB on a device below 512 MiB, per 16 KiB below 4 TiB, per 32 KiB below 16 TiB, else per 64 KiB.
+    """
     ratio = 1 if blocks < SMALL else 4 if blocks < 1 << 30 else 8 if blocks < 1 << 32 else 16  # blocks per inode
     inodes = _ceil(blocks // ratio, groups)
     return max(_ceil(inodes, INODES_PER_BLOCK), 1)

@@ -169,7 +169,7 @@ class Call:
         return meant
 
     def _parent(self) -> int:
-        """Return the directory of a new or lost name; for a rename that of the replaced file, else of the newest name."""
+        """Return the directory of the name that the call adds or removes; for a rename, of the replaced file if there is one."""
         if self.op.op == records.RENAME:
             over = self.replaced if self.replaced >= 0 and self._newest(self.replaced) > 0 else self.file
             return self._directory(over)
@@ -269,7 +269,7 @@ class Call:
         return [*marks, *self.a.put(size_at, ("size", key), self._size())]
 
     def _size(self) -> tuple[int, int]:
-        """Return (age, file size) as stored in a write entry."""
+        """Return (version of the call, file size in bytes) as stored in a write entry."""
         if self.op.op == records.WRITE:
             self.me.size = max(self.me.size, self.copied_to)
         elif not self.op.flag & records.KEEP_SIZE:

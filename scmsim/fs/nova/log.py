@@ -156,7 +156,7 @@ def extend_log(s, arena, out, row):
 
 @subroutine
 def add_dots(s, arena, row):
-    """Fill the first log page of a directory with "." and ".."."""
+    """Count the entries "." and ".." in the first log page of a directory."""
     arena[arena[arena[row + state.LOG]] + state.PAGE_COUNTS] += 2 * (
         1 + state.PLAIN_ONE + s.dot_bytes * state.PLAIN_BYTE
     )

@@ -71,7 +71,7 @@ def name_templates(counters: bool, inode_fence: bool) -> dict[int, list]:
 
 
 def _dots(counters: bool, inode_fence: bool) -> list:
-    """Return the log of a new directory after LOG_PAGES: "." and ".." (nova_append_dir_init_entries), then their rebuild.
+    """Return the steps for a new directory's log after LOG_PAGES: "." and ".." (nova_append_dir_init_entries), then their rebuild.
 
     The rebuild reads both entries again and stores 40 bytes into the inode (nova_rebuild_dir_inode_tree,
     nova_update_inode_with_rebuild).

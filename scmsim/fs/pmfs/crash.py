@@ -69,7 +69,7 @@ class RecoveryModel(Base):
         self.cuts: dict[int, bool] = {}
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events with the caller's bytes as their copy stores them."""
+        """Return the events, with cached stores at the ragged ends of each non-temporal copy of the caller's bytes."""
         return with_cached_ends(events, ("data copy", "second copy"))
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:

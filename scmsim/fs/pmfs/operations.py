@@ -198,7 +198,7 @@ def set_file(s, row):
 
 @subroutine
 def make_directories(s, arena, out):
-    """Make the directories from before the trace in the order of their numbers, without events; return False if room runs out."""
+    """Make the directories from before the trace in the order of their numbers; return False if `out` or the arena must grow."""
     while s.directories_made < s.file_count - state.UNNAMED:
         row = s.files + s.directories_made * state.FILE_WORDS
         is_old = arena[row + file_row.INITIAL_SIZE] > 0 and arena[row + file_row.STATUS] & file_row.IS_DIR

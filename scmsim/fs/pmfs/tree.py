@@ -146,7 +146,7 @@ def take_blocks(s, arena, row, at, want, is_dir):
 
 @subroutine
 def filled_whole(arena, row):
-    """Handle that 512 blocks of a file were allocated and cleared at once; PMFS does nothing."""
+    """Handle the allocation and clearing of 512 blocks of a file at once; PMFS does nothing."""
 
 
 @subroutine

@@ -107,7 +107,7 @@ def find(s, arena, row, unit):
 
 @subroutine
 def read_entries(s, arena, out, row, unit):
-    """Read the indirect block of a unit into the cache."""
+    """Read into the cache the indirect block that points to a unit."""
     entry = leaf_of(arena, row, unit)
     if entry != 0 and not entry & state.CACHED:
         cache.fetch(s, arena, out, s.reg[templates.HOP_AT], 1)

@@ -45,7 +45,7 @@ def unnamed(s, arena, out, row):
 
 @subroutine
 def read_entries(s, arena, out, row, unit):
-    """Read the FAT sector with the last entry on the way to a unit into the cache."""
+    """Read into the cache the FAT sector with the last entry on the way to a unit."""
     cache.load_entry(s, arena, out, index.number(s, place(arena, row, unit)))
 
 

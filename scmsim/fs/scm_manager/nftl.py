@@ -42,7 +42,7 @@ def fold(s, arena, out, at, unit):
 
 @subroutine
 def spare_unit(s, arena, out, chains):
-    """Fold the next chain with a replacement unit to make a unit spare (NFTL_makefreeblock)."""
+    """Make a unit spare: fold the next chain that has a replacement unit (NFTL_makefreeblock)."""
     units = (1 << arena[s.table + state.SLOTS + table.ORDER]) >> 1
     for _ in range(units):
         s.fold_cursor = (s.fold_cursor + 1) % units
@@ -95,7 +95,7 @@ def place_old_unit(s, arena, out, at):
 
 @subroutine
 def table_entries(s):
-    """Return the number of fields: two per erase unit."""
+    """Return the number of fields in the NFTL's table: two per erase unit."""
     return 2 * (s.origin // (templates.SECTOR * templates.PAGES) + s.tracked // templates.PAGES + 2)
 
 

@@ -124,7 +124,7 @@ def any_step(s, arena, out, op, row, parent):
 
 @subroutine
 def synchronize_write(s, out):
-    """Do nothing: `perform` writes an O_SYNC write back as an fsync does, without the cost of that call."""
+    """Do nothing: `perform` stores the data of an O_SYNC write as an fsync does, without the cost of that call."""
 
 
 @subroutine

@@ -24,7 +24,7 @@ def wanted(s, arena, row, at, stop):
 
 @subroutine
 def missing(s, arena, op, row, first, stop):
-    """Return how many blocks the calls for data blocks [first, stop) allocate."""
+    """Return how many blocks WineFS's allocation calls for data blocks [first, stop) take."""
     if s.replacing:
         # A second copy that meets a hole allocates again.
         holes = stop > arena[row + pmfs_state.BLOCK_COUNT]

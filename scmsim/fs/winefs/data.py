@@ -36,7 +36,7 @@ def touch(s, arena, out, row):
 
 @subroutine
 def read_file(s, arena, out, op, row):
-    """Model read(); return False if room runs out."""
+    """Model read(); return False if `out` or the arena must grow."""
     if s.stage == pmfs_state.READY:
         touch(s, arena, out, row)
     return pmfs_data.read_file(s, arena, out, op, row)
@@ -142,7 +142,7 @@ def restore_leaf(s, arena, out, op, row):
 
 @subroutine
 def write_file(s, arena, out, op, row):
-    """Model write(); return False if room runs out."""
+    """Model write(); return False if `out` or the arena must grow."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     if s.stage == pmfs_state.READY:
         arena[row + file_row.STATUS] &= ~WAS_READ
@@ -187,7 +187,7 @@ def write_file(s, arena, out, op, row):
 def write_again(s, arena, out, op, row):
     """Run the second transaction: restore the former blocks, copy the data again, free the fresh blocks.
 
-    Return False if room runs out.
+    Return False if `out` or the arena must grow.
     """
     last = (op.offset + op.length - 1) >> 12
     while s.stage == pmfs_state.SWAPPING and s.resume_at <= last:

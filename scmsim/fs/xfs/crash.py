@@ -35,7 +35,7 @@ class RecoveryModel(Ext4):
     guarantee = GUARANTEE
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events with the flush before each checkpoint."""
+        """Return the events with a flush of the device inserted before each checkpoint."""
         out: list[Event] = []
         for i, event in enumerate(events):
             if writes_log(event) and not (i and writes_log(events[i - 1])):
