@@ -38,7 +38,7 @@ def frame_of(word):
 def folio_of(arena, f, page):
     """Return (first page, number of pages) of the folio that contains a cached page."""
     words, first = arena[f + e.PAGES], page
-    # IS_TAIL marks pages that entered in the same folio as the page before
+    # IS_TAIL marks pages that entered the cache in the same folio as the page before them
     while first > 0 and arena[words + first] & e.IS_TAIL:
         first -= 1
     frame, count = frame_of(arena[words + first]), 1

@@ -10,11 +10,11 @@ from scmsim.jit import kernel
 
 GROUP_BLOCKS = 32768
 INODES_PER_BLOCK = 16  # 256-byte inodes
-POINTERS = 1024  # pointers in an indirect block: the resize inode reserves at most as many blocks for descriptors
+POINTERS = 1024  # pointers in an indirect block, and maximum number of descriptor blocks that the resize inode reserves
 FLEX_SHIFT = 4  # log2 of the groups whose bitmaps and inode tables are in their first group
 LOST_FOUND = 4  # blocks of lost+found (16 KiB)
 SMALL = 1 << 17  # blocks: below 512 MiB, mke2fs makes more inodes
-LEAST_LAST = 50  # blocks: mke2fs leaves out a last group with fewer blocks in addition to its metadata
+LEAST_LAST = 50  # blocks: mke2fs omits a last group that has fewer blocks than this besides its metadata
 
 
 @dataclass(frozen=True)

@@ -47,15 +47,16 @@ class RecoveryModel(Base):
         self.entry_bytes = int(record.entry_bytes)
         self.pointers = int(record.pointers_at)
         self.tables = record.table_of[: record.cpus].tolist()
-        self.life: dict[int, int] = {}  # how often an inode was freed
+        self.life: dict[int, int] = {}  # file -> how often its inode was freed
         self.log: dict[tuple[int, int], list[tuple]] = {}  # file, life -> entries: (key, bytes, what)
-        self.links: dict[tuple[int, int], list[tuple[int, Any]]] = {}  # -> (entries before a log page, key of its link)
+        # File, life -> (entries before a log page, key of its link).
+        self.links: dict[tuple[int, int], list[tuple[int, Any]]] = {}
         self.names: dict[int, dict[int, tuple[int, int]]] = {}  # file -> name -> directory, number of the entry
         self.undo: dict[int, list[tuple[Any, Any]]] = {}  # journal transaction -> (8-byte field, old value)
         self.collected: dict[int, int] = {}  # thorough garbage collection -> bytes that it wrote
         self.done: dict[int, tuple[int, int, Sized]] = {}  # file -> life, entries in `base`, what gives the size
         blocks = file_row.of(self.state, FILE_WORDS)[:, LOG_BLOCK].tolist()
-        self.begun = {file for file, block in enumerate(blocks) if block}  # directories that have a log at first
+        self.begun = {file for file, block in enumerate(blocks) if block}  # directories that have a log from the start
         self.running = {file: Running([blocks[file] * PAGE]) for file in self.begun}
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
@@ -282,7 +283,7 @@ class Call:
             self.page = self._found(event.addr)
         key = ("size", self.me.entry_of[self.page])
         version, size = self._size()
-        if self.op.op == records.FALLOCATE:  # nova_fallocate leaves the entry's transaction, and a larger size
+        if self.op.op == records.FALLOCATE:  # nova_fallocate keeps the transaction, and a larger size
             version, old = self.a.now.get(key, (version, 0))
             size = max(size, old)
         return self.a.put(event.addr + 8 * SIZE_WORD, key, (version, size))

@@ -22,7 +22,7 @@ from scmsim.fs.nova.log import (
 )
 from scmsim.jit import subroutine
 
-ADOPT_PAGES = 256  # a file that existed before the trace counts as written in 1 MiB writes
+ADOPT_PAGES = 256  # a file that existed before the trace is built as if by writes of 1 MiB
 
 
 @subroutine
@@ -228,7 +228,7 @@ def truncate(s, arena, out, row, new_size):
             emit_template(s, out, templates.TRUNCATE_TAIL)
         if request_collection(s):
             return False
-    # Pages after the file's end go only with a page before it (nova_truncate_file_blocks).
+    # Pages past the file's end are freed only together with a page before it (nova_truncate_file_blocks).
     if first < (arena[row + file_row.SIZE] + state.BLOCK - 1) >> 12 and not free_pages(s, arena, out, row, first, 1):
         return False
     arena[row + file_row.SIZE] = new_size

@@ -74,7 +74,7 @@ FIELDS = [
     ("ranges", "i8", (RANGES, 2)),
     ("range_count", "i8"),
     ("closes", "i8"),
-    ("directories_made", "i8"),  # rows before this one that were directories before the trace exist
+    ("directories_made", "i8"),  # number of rows up to which all directories from before the trace have been made
     ("inode_table", "i8"),
     ("data_blocks", "i8"),  # device blocks that hold data
     ("nodes", "i8"),  # tree nodes

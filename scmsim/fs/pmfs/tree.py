@@ -292,7 +292,7 @@ def drop_empty(s, arena, row, last):
     for level in range(1, height + 1):
         shift = 9 * level
         if level > 1 and (last + 1) & ((1 << shift) - 1) and last + 1 < arena[row + state.BLOCK_COUNT]:
-            return  # more of this node follows
+            return  # parts of this node are still to be freed
         if node(arena, row, level, last >> shift) != 0 and is_empty(arena, row, level, last >> shift):
             drop_node(s, arena, row, level, last >> shift)
     if height > 0 and node(arena, row, height, 0) == 0:

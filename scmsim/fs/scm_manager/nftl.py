@@ -14,8 +14,8 @@ from scmsim.fs.scm_manager import state, templates
 from scmsim.jit import subroutine
 
 # SLOTS of the FAT's row has two words per erase unit: how often each page was written; number of units in its chain.
-BITS, ALL = 2, 0x5555555555555555  # bits per page in its erase unit's field; every page written once
-_ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 does not fit an int64 where kernels run as plain Python
+BITS, ALL = 2, 0x5555555555555555  # bits per page in its erase unit's field; the field if every page was written once
+_ONE, _MASK = np.int64(1), np.int64(3)  # not int: in kernels run as plain Python, the int 3 << 62 does not fit an int64
 
 
 @subroutine

@@ -80,7 +80,7 @@ def free_slots(s, arena, row, field, first, stop):
     for i in range(first, stop):
         block = table.get(arena, row + field, i)
         if block == 0 and field == pmfs_state.OLD:
-            continue  # the list of replaced blocks has no gaps: a run may go on
+            continue  # the list of replaced blocks has no gaps, so a run may continue
         if length > 0 and block != start + length:
             give(s, arena, row, start, length)
             runs, length = runs + 1, 0

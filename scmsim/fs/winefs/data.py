@@ -21,7 +21,7 @@ from scmsim.jit import subroutine
 
 NEW_START, NEW_END, OVER_START, OVER_END = 1, 2, 4, 8  # edges of a write: in a new block, in one with old bytes
 WAS_READ = 4  # STATUS bit: read since the last change
-REFILLING = 9  # `stage`, besides those of PMFS
+REFILLING = 9  # a `stage` in addition to those of PMFS
 
 
 @subroutine
@@ -158,7 +158,7 @@ def write_file(s, arena, out, op, row):
             return True
         find_edges(s, arena, op, row)
         edges = s.edges
-        # the only block, which hangs in the inode, is never replaced
+        # the only block, to which the inode itself points, is never replaced
         if arena[row + pmfs_state.HEIGHT] == 0 and last == 0:
             s.replacing = 0
         open_write(s, arena, out, op, row)

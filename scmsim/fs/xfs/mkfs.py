@@ -14,7 +14,7 @@ from scmsim.fs.xfs import cached_templates, templates
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.inodes import know_chunk, take_inode
 
-SMALLEST_DEVICE = 300 << 8  # blocks of a device that mkfs.xfs 6.1 accepts: 300 MiB
+SMALLEST_DEVICE = 300 << 8  # blocks of the smallest device that mkfs.xfs 6.1 accepts: 300 MiB
 LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
 
 
