@@ -1,4 +1,4 @@
-"""One call to a file system of Linux: first the kernel's threads run, then the call itself.
+"""One call to a file system of Linux: first the kernel's threads run, then the call itself.  Its outcome is DONE, FULL or NO_ROOM.
 
 A family binds `run_background_work`, `step` and its other deviations (see `scmsim.jit.binding`), and binds HOOKS to the loop
 over operations.

@@ -22,7 +22,7 @@ from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable, copied, p
 from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
-SUMMARY = "NOVA: each log's tail commits; names by a lite journal; copy-on-write data, or in place"
+SUMMARY = "NOVA: the tail of each log commits; a lite journal for names; data by copy-on-write or in place"
 MODELS = ("nova-cow", "nova-inplace", "nova-fast16")
 
 INODE_BYTES = 128
@@ -31,8 +31,12 @@ LOG_BYTES = 4064  # bytes for entries in a log page; counters and the next page'
 SIZE_WORD = 3  # index of the 8-byte field of a write entry that an in-place update changes
 RECORD_BYTES, POINTER_BYTES = 32, 64  # bytes of a journal record and of a CPU's pair of journal pointers
 
-ATOMIC = Guarantee("every call is atomic and durable when it returns, its data too", True, True)
-TORN = Guarantee("durable when a call returns, names atomic; a write in place may be seen in part or torn", False, True)
+ATOMIC = Guarantee("every call, its data included, is atomic and durable when it returns", True, True)
+TORN = Guarantee(
+    "every call is durable when it returns, changes of names are atomic; a write in place may be seen in part or torn",
+    False,
+    True,
+)
 
 
 class RecoveryModel(Base):

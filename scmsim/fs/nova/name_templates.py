@@ -44,7 +44,7 @@ def name_templates(counters: bool, inode_fence: bool) -> dict[int, list]:
             _step(FLUSH, "namespace", templates.OLD, 0, templates.LINE if counters else 56),
             _fence("namespace"),
         ],
-        templates.LINK_CHANGE: [  # nova_update_link_change_entry, same barrier; the inode's first line stands in for the entry
+        templates.LINK_CHANGE: [  # nova_update_link_change_entry, same barrier; the inode's first line represents the entry
             _step(STORE, "namespace", templates.INODE, 0, 32 if counters else 30),
             _step(FLUSH, "namespace", templates.INODE, 0, templates.LINE if counters else templates.FAST16_BYTES),
             _fence("namespace"),

@@ -88,7 +88,7 @@ def run_on(s, thread):
 
 @subroutine
 def admit(s, arena, out, op, places):
-    """Prepare a new operation: check the device's blocks, extend the bitmaps, and build a file from before the trace.
+    """Prepare a new operation: check that the device has enough blocks, extend the bitmaps, build a file from before the trace.
 
     Return DONE if the operation can run, FULL if the device lacks blocks, NO_ROOM if the arena or the buffer must grow
     first.

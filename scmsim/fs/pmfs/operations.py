@@ -90,7 +90,7 @@ def move(s, arena, out, row):
 
 @subroutine
 def admit(s, arena, out, op, row, parent):
-    """Prepare a new operation: check the device's blocks and build a file from before the trace.
+    """Prepare a new operation: check that the device has enough blocks, and build a file from before the trace.
 
     Return DONE if the operation can run, FULL if the device lacks blocks, NO_ROOM if the arena or the buffer must grow
     first.

@@ -22,7 +22,7 @@ from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scm_manager import state
 
 GUARANTEE = Guarantee(
-    "nothing before fsck; names, sizes and each unit's owner are expected to be durable when fsync returns",
+    "nothing is promised before fsck; names, sizes and each unit's owner are expected to be durable when fsync returns",
     False,
     False,
     content=False,

@@ -22,7 +22,7 @@ from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scm_manager.templates import OBJECT, WORD
 
 SUMMARY = (
-    "scm-manager: uncached stores in program order; a name after its metadata object, a size after its chain and data"
+    "scm-manager: uncached stores in program order: a metadata object before its name, chain and data before their size"
 )
 MODELS = ("scm-manager",)
 

@@ -20,7 +20,9 @@ from scmsim.fs.recovery.model import ANY, Guarantee, Known, copied
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.winefs.templates import JOURNAL_AT, NEW_INODE_BYTES
 
-SUMMARY = "WineFS: undo journals, one per CPU; strict overwrites to fresh blocks, of aligned files then in place"
+SUMMARY = (
+    "WineFS: undo journals, one per CPU; strict overwrites go to fresh blocks, in aligned files then also in place"
+)
 MODELS = ("winefs", "winefs-relaxed")
 
 REGION = 2 << 20  # bytes: the journals' end is rounded up to a multiple of this
