@@ -175,7 +175,7 @@ def test_ext4_needs_both_fences_of_a_commit():
 
 
 def test_nova_loses_the_unaligned_ends_of_a_write():
-    """The copy stores the last bytes of an unaligned write through the cache, and nobody writes them back (fs/nova)."""
+    """The copy stores the last bytes of an unaligned write through the cache, and nothing writes them back (fs/nova)."""
     report = check("nova-cow", [("create", 1, 0, 0, 0), ("write", 1, 0, 100)])
     failure = report.failures[0]
     assert report.failing_operations == 1 and len(failure.lost) == 1 and "data copy" in failure.lost[0]
@@ -184,7 +184,7 @@ def test_nova_loses_the_unaligned_ends_of_a_write():
 
 @pytest.mark.parametrize(("copy", "length", "found"), [("nocache", 100, 1), ("nocache", 104, 0), ("cached", 4096, 1)])
 def test_linux_4_leaves_data_in_the_caches_at_an_fsync(copy, length, found):
-    """dax_io copies past the caches from 4.3 on, but for ends that are no whole 8 bytes; before, everything is in them."""
+    """dax_io copies past the caches from 4.3 on, except unaligned ends (less than 8 bytes); before, everything is in them."""
     report = check("ext4-dax-linux4", [("create", 1, 0, 0, 0), ("write", 1, 0, length), ("fsync", 1)], {"copy": copy})
     assert report.failing_operations == found == len(report.failures)
     assert all("fs/dax.c of Linux 4" in failure.blame for failure in report.failures)
@@ -283,7 +283,7 @@ def test_the_command(stored):
     run = CliRunner()
     bad = run.invoke(cli.main, ["crash", stored, "--fs", "nova-cow", "--set", "capacity=64MiB"], standalone_mode=False)
     assert bad.return_value == 1 and "call 2: write /d/file-1 0+100" in bad.output and "lost: 0x" in bad.output
-    assert "to blame: the file system: its copy stores the ends" in bad.output
+    assert "to blame: the file system: its copy stores a write's unaligned ends" in bad.output
     good = run.invoke(cli.main, ["crash", stored, "--fs", "nova-cow", "--ops", "0-1", "--json"], standalone_mode=False)
     table = json.loads(good.stdout)
     assert good.return_value == 0 and table["operations"] == 2 and table["failures"] == []
@@ -310,14 +310,14 @@ def test_several_file_systems_at_once(stored):
 @pytest.mark.parametrize(
     ("fs", "op", "offset", "length", "lost", "blamed"),
     [
-        ("nova", WRITE, 0, 100, ["0x40 (data copy)"], "the file system: its copy stores the ends"),
+        ("nova", WRITE, 0, 100, ["0x40 (data copy)"], "the file system: its copy stores a write's unaligned ends"),
         ("nova", WRITE, 0, 4096, ["0x40 (data copy)"], "not known: "),
         ("nova", WRITE, 0, 100, ["0x40 (log append)"], "not known: "),
-        ("nova", RENAME, 0, 0, [], "the file system: its old name goes in place"),
+        ("nova", RENAME, 0, 0, [], "the file system: it removes the old name in place"),
         ("winefs", WRITE, 0, 8, ["0x40 (data copy)"], "the file system: inside a block"),
         ("splitfs", FSYNC, 0, 0, ["0x40 (journal)"], "the file system: an fsync relinks"),
         ("pmfs", WRITE, 0, 100, ["0x40 (data copy)"], "not known: "),
-        ("pmfs", WRITE, 3, 64, ["0x40 (data copy)"], "the file system: where a write begins and ends"),
+        ("pmfs", WRITE, 3, 64, ["0x40 (data copy)"], "the file system: if a write begins and ends"),
         ("vsm", WRITE, 0, 100, ["0x40 (mcow log)"], "the model, as far as is known"),
         ("scmfs", RENAME, 0, 0, [], "the model, as far as is known"),
     ],

@@ -160,7 +160,7 @@ def test_fat_after_a_cluster_was_handed_on():
         ("fsync", 2),
     ]
     report = check("fat-scm", rows)
-    assert kinds(report) == {DATA} and "holds bytes of another place" in report.failures[0].wrong
+    assert kinds(report) == {DATA} and "holds bytes of another unit or file" in report.failures[0].wrong
 
 
 def test_ext2_on_the_driver_stores_the_name_before_the_inode():

@@ -32,7 +32,10 @@ FAN = 1 << FAN_SHIFT
 SINGLE, DOUBLE = 12, 13  # indices of the inode's pointers to pointer blocks
 SYNCS = (r.FSYNC, r.MSYNC, r.SYNC)
 GUARANTEE = Guarantee(
-    "nothing before fsck; names and files are expected to be durable when fsync returns", False, False, promised=False
+    "nothing is promised before fsck; names and files are expected to be durable when fsync returns",
+    False,
+    False,
+    promised=False,
 )
 
 

@@ -95,7 +95,7 @@ def drop_hole(s, arena, f):
 
 @subroutine
 def piece_after(page, end, start, stop):
-    """Return (first page, page after) of the piece of [page, end) that loses its blocks after [start, stop) (ext4_ind_truncate).
+    """Return, as (first page, page after it), the part of [page, end) that is freed after [start, stop) (ext4_ind_truncate).
 
     The pages that the inode points to are freed first, then those of the single-indirect block, then those of the pointer block
     that also has pages that are kept.  The remaining pointer blocks are freed from the last to the first (ext4_free_branches).

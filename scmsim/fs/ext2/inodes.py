@@ -19,7 +19,7 @@ NUMBER_BITS = 32  # bits of an inode number
 DEEPEST = 64  # directories; ends a cycle of parents in a trace that mixes up its ids
 # An entry of the ring of freed inodes, one word each:
 FREED = 0  # second in which the inode was freed << NUMBER_BITS | inode number
-FAMILY = 1  # row of the directory in the root
+FAMILY = 1  # row of the root's subdirectory that held the file, see `family`
 ENTRY_WORDS = 2
 # Fields of a directory's record, one word each. They reuse fields of the dirty-file queue, which holds no directory.
 WAITING = e.DIRTY_SINCE_NS  # inodes of the directory in the ring

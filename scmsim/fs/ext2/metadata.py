@@ -14,7 +14,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 
-_ONE = np.int64(1)  # a Python 1 << 63 would not fit into an int64 where kernels run as plain Python
+_ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
 
 
 @subroutine
@@ -28,7 +28,7 @@ def join(s, arena, block):
         arena[at] |= bit
         s.txn_blocks += 1
         at = s.logged + (block >> 6)
-        if arena[at] & bit == 0:  # the list may still have an entry of the block from before
+        if arena[at] & bit == 0:  # unless the list still has an earlier entry of the block
             arena[at] |= bit
             arena[s.txn + s.txn_length] = block
             s.txn_length += 1

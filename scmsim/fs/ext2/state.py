@@ -45,7 +45,7 @@ def start(
     ram_disk: bool = False,
     in_order: bool = False,
 ) -> State:
-    """Return the state of an empty ext2 of `params["capacity"]` bytes that knows the trace's `files`.
+    """Return the state of an empty ext2 of `params["capacity"]` bytes with a row for each of the trace's `files`.
 
     `table` names the costs; `by_ext4`: the driver of ext4 serves the layout, as in kernels without CONFIG_EXT2_FS.
     `in_order`: groups are searched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`), and holes are remembered as there.

@@ -1,4 +1,4 @@
-"""Mechanisms of ext2 as templates: the events of each mechanism, in the order of the source.
+"""Templates of ext2: the events that each of its mechanisms emits, in the order of the source.
 
 Sources: Linux 5.13 fs/ext2/{inode,balloc,ialloc,namei,dir,file}.c, fs/dax.c, mm/filemap.c, fs/buffer.c,
 drivers/nvdimm/pmem.c (`nvdimm_flush` is two sfences), drivers/block/brd.c (a page of a RAM disk is in DRAM and is
@@ -54,7 +54,7 @@ class _Templates:
         return [self.work(cost, 1), _run(LOAD, "inode", q.INODE, 0, 64)]
 
     def device(self, code: int, site: str, base: int, length: int = 0, by: int = 0) -> tuple[int, ...]:
-        """Return a copy from or to the device at register `base`: non-temporal to persistent memory, a rep-string to a RAM disk."""
+        """Return the step of a copy from or to the device at register `base`; to persistent memory it is non-temporal."""
         if self.ram_disk:
             return _run(STORE if code == NTSTORE else code, site, base, RAM_DISK, length, by)
         return _run(code, site, base, 0, length, by, space=PM, width=8 if code == NTSTORE else 0)
@@ -64,7 +64,7 @@ class _Templates:
         return [] if self.ram_disk else [_run(FENCE, "metadata", q.ZERO, 0, q.BARRIER_FENCES, space=PM)]
 
     def entries(self) -> list:
-        """Return the costs of the entries that the driver of ext4 examines in a directory."""
+        """Return the steps that charge for the directory entries that the driver of ext4 examines."""
         return [self.work(cost, 0, register) for cost, register in q.LOOKED_AT.items() if cost in self.costs]
 
     def names(self) -> dict[int, list]:

@@ -4,7 +4,7 @@ Units: bytes, pages of 4096 bytes.
 Source: Linux fs/jbd2/{commit,recovery,checkpoint}.c, fs/ext4 (data in place, unwritten extents zeroed before they are
 written).
 
-A commit holds sizes, names and block maps of that moment; the recovery replays the log up to the last commit block,
+A commit holds the sizes, names and block maps of its time; the recovery replays the log up to the last commit block,
 after the blocks that the checkpoints wrote in place.
 """
 

@@ -18,7 +18,7 @@ from scmsim.jit import subroutine
 
 TAGS_PER_DESCRIPTOR = 254
 REVOKES_PER_BLOCK = 510  # (4096 - 16) / 8
-_ONE = np.int64(1)  # a Python 1 << 63 would not fit into an int64 where kernels run as plain Python
+_ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
 
 
 @subroutine

@@ -1,4 +1,4 @@
-"""Cache of a file's block look-ups (the extent status tree).  A run is pages that are all holes or all in one extent.
+"""Cache of a file's block look-ups (the extent status tree).  A run is a range of pages, all holes or all in one extent.
 
 A look-up that hits a run ends where the run ends, even if the hole or the extent continues.  So a request for the blocks of a hole
 is split where an earlier look-up ended, if blocks next to that hole were freed since.  The cache holds only the borders of runs;

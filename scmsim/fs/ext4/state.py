@@ -52,10 +52,10 @@ def start(
     folder_barriers: bool = False,
     in_order: bool = False,
 ) -> State:
-    """Return the state of an empty ext4 of `params["capacity"]` bytes that knows the trace's `files`; `table` names the costs.
+    """Return the state of an empty ext4 of `params["capacity"]` bytes with a row for each of the trace's `files`.
 
-    `folder_barriers`: an fsync treats a directory as a file.  `in_order`: groups are searched and holes
-    punched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`, `linux.state.STATE`).
+    `table` names the costs.  `folder_barriers`: an fsync treats a directory as a file.  `in_order`: groups are searched
+    and holes punched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`, `linux.state.STATE`).
     """
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK

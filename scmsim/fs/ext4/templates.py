@@ -1,4 +1,4 @@
-"""Mechanisms of ext4 as templates: the events of each mechanism, in the order of the source.
+"""Templates of ext4: the events that each of its mechanisms emits, in the order of the source.
 
 Sources: Linux 5.13 fs/ext4/{file,inode,namei,ialloc}.c, fs/jbd2/commit.c, fs/dax.c (dax_io: Linux 4.1 and 4.4),
 arch/x86/lib/{usercopy_64.c,copy_user_64.S}, drivers/nvdimm/pmem.c.  `__copy_user_flushcache` copies by 8-byte non-temporal stores;

@@ -1,7 +1,7 @@
 """Blocks of files: runs of pages, allocation, and the metadata blocks that an allocation changes.
 
-Units: blocks and pages of 4096 bytes.  Source: Linux fs/ext4/{extents.c,balloc.c}.  Simplified: extents that continue one
-another count as one extent, of any length.
+Units: blocks and pages of 4096 bytes.  Source: Linux fs/ext4/{extents.c,balloc.c}.  Simplified: extents that are
+adjacent in the file and on the device count as one extent, whatever its length.
 """
 
 from scmsim.fs.engine.arena import has_room
@@ -11,7 +11,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux.groups import block_bitmap
 from scmsim.jit import subroutine
 
-# words of a preallocation: an operation makes at most one for each page that gets a block
+# arena words of one preallocation; an operation creates at most one for each page that gets a block
 PREALLOCATION = 1 << e.PREALLOCATION_ORDER
 
 
@@ -23,7 +23,10 @@ def page_word(arena, f, page):
 
 @subroutine
 def page_run(s, arena, f, page, last):
-    """Return the length of the run from `page` on, at most to `last`: pages at adjacent places, or uncached holes."""
+    """Return the number of pages in the run from `page` on, up to page `last` at most.
+
+    A run consists of pages at adjacent addresses (of the device or of the page cache), or of holes that are not cached.
+    """
     end = arena[f + e.PAGE_COUNT]
     if page >= end:
         return last - page + 1
@@ -39,7 +42,7 @@ def page_run(s, arena, f, page, last):
 
 @subroutine
 def holes(arena, f, first, last):
-    """Count the pages in [first, last] that have neither a block nor a reserved one."""
+    """Count the pages in [first, last] that have neither an allocated nor a reserved block."""
     end = min(last + 1, arena[f + e.PAGE_COUNT])
     count = last + 1 - max(end, first)
     for at in range(arena[f + e.PAGES] + first, arena[f + e.PAGES] + end):
@@ -58,14 +61,14 @@ def blocks_needed(arena, f, first, last):
 def blocks_left(s):
     """Return the number of blocks that are neither allocated nor reserved; preallocated blocks count as free.
 
-    The result is also 0 if index blocks already used some of the blocks that are kept for them.
+    The result is 0, not negative, if index blocks have already used part of the reserve that is kept for them.
     """
     return max(s.free_blocks + placement.blocks_to_come(s) - s.reserved, 0)
 
 
 @subroutine
 def change_groups(s, arena, block, count):
-    """Record the change of bitmaps and group descriptors by the allocation or freeing of `count` blocks from `block` on."""
+    """Record the bitmaps and descriptors that change as `count` blocks from `block` on are allocated or freed."""
     for group in range(block // e.GROUP_BLOCKS, (block + count - 1) // e.GROUP_BLOCKS + 1):
         metadata.join(s, arena, block_bitmap(s, group))
         metadata.join(s, arena, 1 + group // e.DESCRIPTORS_PER_BLOCK)
@@ -90,7 +93,7 @@ def starts_at_ends(arena, f, page, count):
 
 @subroutine
 def write_extents(arena, f, page, count):
-    """Mark `count` unwritten pages from `page` on, of one extent, as written; extents that continue one another merge."""
+    """Mark `count` unwritten pages of one extent, from `page` on, as written; merge extents that become adjacent."""
     before = starts_at_ends(arena, f, page, count)
     words = arena[f + e.PAGES] + page
     for at in range(words, words + count):
@@ -102,7 +105,7 @@ def write_extents(arena, f, page, count):
 def add_blocks(s, arena, f, page, want, bits):
     """Allocate up to `want` blocks for the pages from `page` on; return the number of new blocks.
 
-    The pages' words keep their frames and get the flags `bits`.
+    The packed words of the pages keep their frame numbers and get the flags `bits`.
     """
     block = placement.take_blocks(s, arena, f, page, index.reach(s, arena, f, page, want), bits)
     count = s.got
@@ -151,8 +154,8 @@ def reserve_pages(s, arena, f, last):
 
 @subroutine
 def reserve_besides(s, arena, f, last, more):
-    """Run `reserve_pages`, but leave `more` words, which are already requested, free if the tables grow."""
-    # a call that is done in part requests the blocks of the whole call, and gets at most those of a group at once
+    """Run `reserve_pages`; if the tables grow, leave `more` arena words free, which the caller will use."""
+    # a call that was shortened still requests the blocks of the whole call, and gets at most one group's blocks at once
     last = last_of_folio(s, min(max(last, s.uncut_page), last + e.GROUP_BLOCKS))
     words, slots = words_to_hold(arena, f + e.PAGES, last + 1), index.slots(last)
     words += lookups.words_for(s, arena, f, last + 1)

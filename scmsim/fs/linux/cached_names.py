@@ -12,7 +12,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def make(s, arena, out, op, row):
-    """Make the file or directory of a create or mkdir, with one name."""
+    """Run create or mkdir: make a file or directory with one name."""
     is_dir = op.op == r.MKDIR
     arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * is_dir
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
@@ -21,7 +21,7 @@ def make(s, arena, out, op, row):
 
 @subroutine
 def unlink(s, arena, out, op, row, parent):
-    """Run unlink and rmdir."""
+    """Run unlink or rmdir."""
     arena[row + file_row.LINKS] -= 1
     emit_template(s, out, q.RMDIR if op.op == r.RMDIR else q.UNLINK)
 

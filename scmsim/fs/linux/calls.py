@@ -1,4 +1,4 @@
-"""One call to a file system of Linux: first the kernel's threads run, then the call itself.
+"""One call to a file system of Linux: first the kernel's threads run, then the call itself.  Its outcome is DONE, FULL or NO_ROOM.
 
 A family binds `run_background_work`, `step` and its other deviations (see `scmsim.jit.binding`), and binds HOOKS to the loop
 over operations.
@@ -52,7 +52,7 @@ def data_call(s, arena, out, op, row):
 
 @subroutine
 def plain_call(s, arena, out, op, f):
-    """Run open, stat, readdir, and calls that only cost the entry into the kernel."""
+    """Run open, stat, readdir, or a call whose only cost is the entry into the kernel."""
     template, code = q.OTHER, op.op
     if code == r.OPEN or code == r.CREATE:
         arena[f + e.OPENS] += 1
@@ -93,7 +93,7 @@ def perform(s, arena, out, op):
 
 @subroutine
 def check_prefix(s, arena, op, last):
-    """Return DONE if the device has the blocks of a write that ends with page `last`, else FULL.
+    """Return DONE if the device has enough free blocks for a write that ends with page `last`, else FULL.
 
     Linux's loops over pages and extents write what fits, so a write may be shortened.
     """

@@ -1,7 +1,7 @@
 """Delayed allocation, and the calls that store pages early: hooks of a family (see `scmsim.jit.binding`).
 
-By default a file leaves the queue of dirty files when its last dirty page is stored, and no call stores pages early.
-ext4 binds its rules (`fs/ext4/delayed.py`).
+A block is promised to a dirty page if it is reserved for the page and not yet allocated.  By default a file leaves the queue of
+dirty files when its last dirty page is stored, and no call stores pages early.  ext4 binds its rules (`fs/ext4/delayed.py`).
 """
 
 from scmsim.fs.linux.dirty_queue import queue_dirty, unqueue_clean

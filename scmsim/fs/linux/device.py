@@ -21,8 +21,9 @@ def build(
 ) -> State:  # fmt: skip
     """Return the state of an empty file system.
 
-    `dtype` is ON_DEVICE and the family's additional fields, `own` holds values of fields (limits, times), `lists` the words of
-    the family's lists, `cost` the cost table.  The first free block is at a multiple of `alignment` bytes.
+    `dtype` is ON_DEVICE and the family's additional fields, `own` holds values of fields (limits, times), `lists` the
+    number of arena words of each of the family's lists, `cost` the cost table.  The first free block is at a
+    multiple of `alignment` bytes.
     """
     blocks, own = layout.blocks, own | layout.fields
     folders, rows, bitmap = e.known_folders(files), len(files) + 1, -(-blocks // 64)
@@ -59,7 +60,7 @@ def _homes(state: State, rows: int) -> np.ndarray:
 
 
 def _name_folders(state: State, files: Files, folders: list[int]) -> None:
-    """Set each file's directory before the trace, and the hashes of the names of directories in the root."""
+    """Record each file's directory before the trace, and hash the names of the directories in the root."""
     homes, first = _homes(state, len(files) + 1), int(state.record[0].rows)
     rows = {files.path[folder]: first + folder * e.ROW_WORDS for folder in folders[1:]}
     root = first + len(files) * e.ROW_WORDS
@@ -101,7 +102,7 @@ def _block_for(state: State, number: int) -> int:
 
 
 def _align(state: State, alignment: int) -> None:
-    """Take the free blocks before the first one at a multiple of `alignment` bytes."""
+    """Mark as used the free blocks before the first multiple of `alignment` bytes."""
     record, arena = state.record[0], state.arena
     at, unit = int(bitmap.next_bit(arena, record.bits, 0, record.blocks, True)), max(alignment // BLOCK, 1)
     end = min(-(-at // unit) * unit, int(record.blocks))

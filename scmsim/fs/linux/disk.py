@@ -24,7 +24,7 @@ class Disk:
         self.folder: dict[int, int] = {}  # file -> directory of its newest name
 
     def look(self) -> None:
-        """Read the model's current state; blocks that no file has any more keep their last owner."""
+        """Read the model's current state; a block that no longer belongs to a file keeps its last owner."""
         arena, rows = self.state.arena, int(self.state.record[0].rows)
         for file in range(self.count):
             f = int(arena[rows + file * e.ROW_WORDS + e.ROW_RECORD])
@@ -43,7 +43,7 @@ class Disk:
 
 
 def written_back(event: Event, disk: Disk, content: Any) -> tuple[list[Bulk], Sequence[tuple[int, int, int]]]:
-    """Return the data that a write-back of whole pages stores from the page cache, and the file, page and block of each page."""
+    """Return the stores of a write-back of whole pages from the page cache, and (file, page, block) of each page."""
     writes, places = [], []
     for block in range(event.addr // PAGE, (event.addr + event.length) // PAGE):
         if block in disk.owner:

@@ -42,7 +42,7 @@ def run_slow_path(state, arena, ops, i, out):
 
 
 def emitter(kernels: ModuleType) -> Callable:
-    """Return a model's `emit` from this module as a family has bound it."""
+    """Return the `emit` of a model; `kernels` is this module as bound by the model's family."""
 
     @calling(kernels.run_fast_path, kernels.run_slow_path)
     def emit(state, arena, ops, i, out):

@@ -16,7 +16,10 @@ CHUNK = 1 << 21  # largest number of bytes that a write copies at once (mapping_
 
 @subroutine
 def order_at(s, page, stop, at, end):
-    """Return log2 of the pages of a new folio at `page`; no page below `stop` is cached, the bytes [at, end) will be written."""
+    """Return the order (log2 of the number of pages) of a new folio at `page`.
+
+    The write still has the bytes [at, end) to copy, and no page of [page, stop) is cached.
+    """
     left, order = min(end, (at | CHUNK - 1) + 1) - at, 0
     while order < s.folio_order and e.BLOCK << order + 1 <= left:
         order += 1
@@ -33,9 +36,9 @@ def frame_of(word):
 
 @subroutine
 def folio_of(arena, f, page):
-    """Return the first page of a cached page's folio, and the number of its pages."""
+    """Return (first page, number of pages) of the folio that contains a cached page."""
     words, first = arena[f + e.PAGES], page
-    # IS_TAIL marks pages that entered in the same folio as the page before
+    # IS_TAIL marks pages that entered the cache in the same folio as the page before them
     while first > 0 and arena[words + first] & e.IS_TAIL:
         first -= 1
     frame, count = frame_of(arena[words + first]), 1

@@ -11,7 +11,7 @@ from scmsim.jit import kernel, subroutine
 
 @subroutine
 def metadata_of(s, group):
-    """Return the first block of the metadata of the group's flex group, its first group, and the distance of its bitmaps."""
+    """Return (first metadata block, first group, blocks from block to inode bitmaps) of a group's flex group."""
     first = group >> s.flex_shift << s.flex_shift
     at = (first << GROUP_SHIFT) + (s.backup_blocks if has_backup(first) else 0)
     return at, first, bitmap_stride(s.flex_shift, s.group_count, first)

@@ -44,7 +44,7 @@ def added(s, arena, f, page, count):
 
 @subroutine
 def inserted(s, arena, f, page, count, extents):
-    """Record the index changes after `count` pages from `page` on became a new extent; the file now has `extents`."""
+    """Record the index changes after `count` pages from `page` on became an extent; the file has `extents` extents."""
     added(s, arena, f, page, count)
 
 
@@ -89,9 +89,9 @@ def freed(s, arena, f, page, count):
 
 @subroutine
 def piece_after(page, end, start, stop):
-    """Return (first page, page after) of the piece of [page, end) that loses its blocks after the piece [start, stop).
+    """Return, as (first page, page after it), the part of [page, end) that loses its blocks after the part [start, stop).
 
-    `stop` is 0 before the first piece; after the last one the result is empty.
+    `stop` is 0 before the first part; after the last part the result is empty.
     """
     return (page, end) if stop == 0 else (end, end)
 

@@ -74,7 +74,7 @@ def frame(s, arena, f, page):
 
 @subroutine
 def reserve_for_fault(s, record, arena, last):
-    """Make room in a file's tables for page `last`, and keep the words of the fault; return False if the arena must grow."""
+    """Make room for page `last` in a file's tables, and for the fault itself; return False if the arena must grow."""
     return reserve_besides(s, arena, record, last, FAULT_WORDS + (last >> 8))
 
 
@@ -127,7 +127,7 @@ def must_sync(s, arena, f):
 
 @subroutine
 def pin(s, arena, f, change):
-    """Count a mapping as an open descriptor of its file; return whether the file must be freed."""
+    """Count a mapping (`change` 1: added, -1: removed) as an open descriptor; return whether its file must be freed."""
     record = arena[f + e.ROW_RECORD]
     if change < 0 and arena[record + e.LINKS] <= 0 and arena[record + e.OPENS] <= 1:
         return True
@@ -137,11 +137,11 @@ def pin(s, arena, f, change):
 
 @subroutine
 def read_in(s, arena, out, f, page):
-    """Page cache: read a page that has a block and is not cached, and pages around it; return (outcome, WAS_...)."""
+    """Page cache: read an uncached page with a block, and pages around it; return (outcome, WAS_READ or WAS_THERE)."""
     word = word_of(arena, f, page)
     if word == 0 or word & e.IS_CACHED:
         return DONE, WAS_THERE
-    if not reserve_events(s, out, FILL_EVENTS * READ_AROUND + 3 * e.ROOM):  # and a following store's
+    if not reserve_events(s, out, FILL_EVENTS * READ_AROUND + 3 * e.ROOM):  # with events for a store that may follow
         return NO_ROOM, WAS_THERE
     record, first = arena[f + e.ROW_RECORD], max(page - READ_AROUND // 2, 0)
     for at in range(first, min(first + READ_AROUND, arena[record + e.PAGE_COUNT])):

@@ -16,7 +16,7 @@ EVENTS = 0  # maximum number of events of a call besides its pages
 
 @hook
 def admit(s, arena, out, op, row):
-    """Prepare a new operation: adopt its file, and check that the memory that it allocates is free; return its outcome."""
+    """Prepare a new operation: set up a file from before the trace, check that enough memory is free; return the outcome."""
 
 
 @hook

@@ -32,13 +32,13 @@ def charge_joins(s, out):
 
 @subroutine
 def commit(s, arena, out):
-    """Commit the changes; return False if the buffer has no room, or the log has none (`s.want_checkpoint`)."""
+    """Commit the changes; return False if the event buffer is full, or the log is, which sets `s.want_checkpoint`."""
     return True
 
 
 @subroutine
 def checkpoint(s, arena, out):
-    """Write the log's blocks in place; emits at most 2 events per held block and 2 more."""
+    """Write the log's blocks in place; emits at most 2 events per logged block and 2 more."""
 
 
 @subroutine

@@ -10,11 +10,11 @@ from scmsim.jit import kernel
 
 GROUP_BLOCKS = 32768
 INODES_PER_BLOCK = 16  # 256-byte inodes
-POINTERS = 1024  # pointers in an indirect block: the resize inode reserves at most as many blocks for descriptors
+POINTERS = 1024  # pointers in an indirect block, and maximum number of descriptor blocks that the resize inode reserves
 FLEX_SHIFT = 4  # log2 of the groups whose bitmaps and inode tables are in their first group
 LOST_FOUND = 4  # blocks of lost+found (16 KiB)
 SMALL = 1 << 17  # blocks: below 512 MiB, mke2fs makes more inodes
-LEAST_LAST = 50  # blocks: mke2fs leaves out a last group with fewer blocks in addition to its metadata
+LEAST_LAST = 50  # blocks: mke2fs omits a last group that has fewer blocks than this besides its metadata
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Layout:
     blocks : int
         Blocks of the file system: the blocks of the device without a last group that is too small.
     fields : dict[str, int]
-        The fields of the state record that describe the layout, in blocks.
+        Values of the state record's fields that describe the layout.
     used : list[tuple[int, int]]
         First block and number of blocks of each range that is in use.
     root : int
@@ -43,7 +43,7 @@ class Layout:
 
 
 def default_journal(blocks: int) -> int:
-    """Return the journal size, blocks, that mke2fs chooses for a device of `blocks` blocks (ext2fs_default_journal_size)."""
+    """Return the journal size, in blocks, that mke2fs chooses for a device of `blocks` blocks (ext2fs_default_journal_size)."""
     steps = ((32768, 1024), (1 << 18, 4096), (1 << 19, 8192), (1 << 22, 16384), (1 << 23, 32768), (1 << 24, 65536))
     for limit, journal in (*steps, (1 << 25, 131072)):
         if blocks < limit:
@@ -67,7 +67,7 @@ def has_backup(group):
 
 @kernel
 def bitmap_stride(shift, groups, first):
-    """Return the distance between the block bitmaps and the inode bitmaps of the flex group from group `first` on."""
+    """Return the distance, in blocks, from the block bitmaps to the inode bitmaps of the flex group from group `first` on."""
     count = min(groups - first, 1 << shift)
     return count if count != 1 else 1 << shift
 
@@ -97,7 +97,7 @@ def layout(blocks: int, journal: int, *, is_ext2: bool = False) -> Layout:
     resize = int(backup > 1 + _ceil(groups, descriptors))
     if groups == 1 and not is_ext2:
         # The root directory, lost+found and the journal's first blocks fill the gaps between bitmaps and inode table.
-        # The journal is one run here, so those blocks have addresses of the table's last inodes instead.
+        # In this model the journal is one run, so its first blocks share the addresses of the table's last inodes.
         root = backup + 1
         used = [used[0], (backup, 2 << shift), used[-1], (at, resize)]
         at += resize
@@ -131,7 +131,10 @@ def _ceil(number: int, unit: int) -> int:
 
 
 def _inode_blocks(blocks: int, groups: int) -> int:
-    """Count the blocks of a group's inode table: an inode for each 16 KiB, or 4 KiB on a device below 512 MiB."""
+    """Return the number of blocks in a group's inode table.
+
+    mke2fs makes one inode per 4 KiB on a device below 512 MiB, per 16 KiB below 4 TiB, per 32 KiB below 16 TiB, else per 64 KiB.
+    """
     ratio = 1 if blocks < SMALL else 4 if blocks < 1 << 30 else 8 if blocks < 1 << 32 else 16  # blocks per inode
     inodes = _ceil(blocks // ratio, groups)
     return max(_ceil(inodes, INODES_PER_BLOCK), 1)

@@ -76,7 +76,7 @@ def destroy(s, arena, out, row, f):
     change_inode_use(s, arena, f)
     if arena[f + e.IS_DIR]:
         for i in range(arena[f + e.PAGES], arena[f + e.PAGES] + arena[f + e.PAGE_COUNT]):
-            # a later replay of its old image would destroy the block's next content
+            # revoke the block: a later replay of its old image would destroy its next content
             metadata.forget(s, arena, arena[i] >> e.BLOCK_SHIFT)
         s.meta_blocks -= arena[f + e.PAGE_COUNT]
         s.data_blocks += arena[f + e.PAGE_COUNT]

@@ -1,4 +1,4 @@
-"""Placement of ext4's inodes: Orlov's algorithm for a directory, the flex group of its directory for a file.
+"""Choose the block group of a new inode of ext4: by Orlov's algorithm for a directory, near its directory for a file.
 
 The lowest free inode number of the chosen group is taken.
 
@@ -58,9 +58,10 @@ def with_inode(s, arena, unit):
 
 @kernel
 def emptiest(s, arena, start):
-    """Return the flex group with the fewest directories of those with at least average free inodes and blocks; -1 if none.
+    """Return the flex group with the fewest directories among those with average free space or more; -1 if none.
 
-    The search begins at flex group `start`; of flex groups with equally few directories, the first one found is returned.
+    Free space means free inodes and free blocks.  The search begins at flex group `start`; of flex groups with
+    equally few directories, the first one found is returned.
     """
     count = units(s)
     inodes, blocks = max(s.inodes_shown, 0) // count, max(s.free_shown, 0) // count

@@ -31,13 +31,13 @@ SEPARATE = e.IS_UNWRITTEN  # flags that must be equal in all pages of an extent
 
 @subroutine
 def is_same(word, other, distance):
-    """Return whether a page belongs to the extent of another page, `distance` pages before it."""
+    """Return whether page `other` (a packed word) continues the extent of page `word`, `distance` pages before it."""
     return other >> e.BLOCK_SHIFT == (word >> e.BLOCK_SHIFT) + distance and other & SEPARATE == word & SEPARATE
 
 
 @subroutine
 def extent_after(arena, f, page, end):
-    """Return (page, pages) of the extent from `page` on, up to `end`; a page without a block counts alone."""
+    """Return (first page, pages) of the extent from `page` on, up to `end`; a page without a block counts alone."""
     words, count = arena[f + e.PAGES] + page, 1
     if arena[words] >> e.BLOCK_SHIFT:
         while page + count < end and is_same(arena[words], arena[words + count], count):
@@ -47,7 +47,7 @@ def extent_after(arena, f, page, end):
 
 @subroutine
 def extent_before(arena, f, page, end):
-    """Return (first page, pages) of the extent that ends before `end`, from `page` on; a page without a block counts alone."""
+    """Return (first page, pages) of the extent before page `end`, cut at `page`; a page with no block counts alone."""
     at = arena[f + e.PAGES] + end - 1
     count, last = 1, arena[at]
     if last >> e.BLOCK_SHIFT:
@@ -258,7 +258,7 @@ def fill_holes(s, arena, out, f, page, last):
 
 @subroutine
 def reserve_range(s, arena, out, f, first, last):
-    """Make room for the pages [first, last], whose holes will get blocks; return an outcome."""
+    """Make room in the page table for [first, last] if the device has blocks for the holes there; return an outcome."""
     if blocks_asked(arena, f, first, last) > blocks_left(s):
         return FULL
     return DONE if reserve_pages(s, arena, f, last) else NO_ROOM

@@ -18,7 +18,7 @@ def take_blocks(s, arena, f, page, want, bits):
 
 @subroutine
 def take_index_block(s, arena, f, page, slot):
-    """Take a block for the file's index, in its slot, on the way to `page`."""
+    """Take a block for the file's index block in `slot`, which leads to `page`; return the block."""
     return first_fit.allocate(s, arena, 1)
 
 
@@ -35,7 +35,7 @@ def discard_preallocations(s, arena, f):
 
 @subroutine
 def blocks_to_come(s):
-    """Return how many blocks are reserved for files, or free after the next commit, less those kept from files."""
+    """Return how many blocks are preallocated or become free at the next commit, minus those kept from files."""
     return 0
 
 

@@ -24,7 +24,7 @@ UNUSED = 4  # blocks that hold no page
 STREAM_REQUEST = 16  # blocks: larger files do not use the locality group (s_mb_stream_request)
 GROUP_REQUEST = 512  # blocks of a locality group's preallocation (s_mb_group_prealloc)
 MOST_LISTED, KEPT_LISTED = 8, 5  # preallocations in a list before it is trimmed, and after
-MEBI = 256  # blocks
+MEBI = 256  # blocks per MiB
 HAS_EXTENTS = True  # False with pointer blocks: the kernel then passes no neighbouring blocks to the allocator
 
 

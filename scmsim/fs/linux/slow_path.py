@@ -144,7 +144,7 @@ def step(s, arena, out, op, row):
         f = touch(s, arena, row)
         if f == 0:
             return NO_ROOM
-        # one more if a punched hole is remembered itself
+        # one more look-up with `exact_holes`, which also remember the punched hole
         if not lookups.ready(s, arena, f, MOST_LEARNED + s.exact_holes):
             return NO_ROOM
         if arena[f + e.IS_DIR] and op.op != r.CLOSE:

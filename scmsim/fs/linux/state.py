@@ -144,7 +144,7 @@ STATE = np.dtype(
             ("txn_length", "i8"),  # entries of the list of these blocks
             ("txn_blocks", "i8"),  # number of these blocks
             ("txn_since", "i8"),  # ns: time of the first of these blocks
-            ("txn_limit", "i8"),  # entries from which the transaction must be committed
+            ("txn_limit", "i8"),  # number of entries above which the transaction must be committed
             ("tid", "i8"),  # number of the running transaction
             ("checkpoint_blocks", "i8"),  # logged blocks not yet written in place
             ("checkpoint_since", "i8"),  # ns: time of the commit that logged the first of these blocks

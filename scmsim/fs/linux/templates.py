@@ -13,8 +13,8 @@ from scmsim.core.records import FENCE, FLUSH, LOAD, NTSTORE, PM, STORE, USER
     TAIL_AT, TAIL, TAIL_LINE_AT, TAIL_LINE, LINES, FROM, HAS, PAGES, NEW, GROWN, COUNT, BITMAP, GROUP, LOG,
     LOG_WRAPPED, COMMIT_AT, REVOKES,
 ) = range(30)  # fmt: skip
-# Numbers of directory entries that are examined for a name, for room, and for the entry before a removed one; names that the
-# dentry cache does not know, and searches of an index.
+# Registers that count the directory entries examined to find a name, free space, or the entry before a removed one;
+# then names that are missing from the dentry cache, and index searches.
 SEARCHED, PLACED, REMOVED, LOOKUPS, PROBES = NEW, GROWN, COUNT, HAS, PAGES
 LOOKED_AT = {  # cost -> register
     "search_entry": SEARCHED, "place_entry": PLACED, "remove_entry": REMOVED, "lookup": LOOKUPS, "probe": PROBES,
@@ -41,8 +41,8 @@ OBJECTS = tuple(place >> 40 for place in (ZERO_PAGE, BUFFERS, INODES, DESCRIPTOR
 def dax_copy(run: Callable, copy_fence: bool, write_back: bool = True) -> list:
     """Return steps of the kernel's copy of a run into persistent memory: non-temporal stores, and cached stores at the edges.
 
-    `run` makes a step of a family's templates.  `write_back` flushes the edges.  The fence (`copy_fence`) ends the copy routine;
-    it orders nothing for the file system.
+    `run` makes a step of a family's templates.  `write_back` adds the flushes of the edges.  The fence (`copy_fence`)
+    ends the copy routine; it orders nothing for the file system.
     """
     return [
         run(LOAD, "copy", USER_AT, 0, 0, HEAD, space=USER, width=1),

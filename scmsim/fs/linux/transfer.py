@@ -362,5 +362,5 @@ def transfer(s, arena, out, op, row):
         else:
             write_slice(s, arena, out, op, row, f)
     if s.uncut_page >= 0:
-        placement.discard_preallocations(s, arena, f)  # ext4_truncate after a write in part
+        placement.discard_preallocations(s, arena, f)  # ext4_truncate after a write that stopped early
     return DONE

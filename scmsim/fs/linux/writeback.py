@@ -105,7 +105,7 @@ def is_dirty_in(arena, f, first, end):
 
 @subroutine
 def ready(s, arena, out, f):
-    """Return whether a step of write-back surely fits; reserve words for its block look-ups."""
+    """Return whether a step of write-back fits into `out` and the arena; reserve words for its block look-ups."""
     pages = min(arena[f + e.DIRTY], 2 * e.FLUSH_PAGES)
     if not reserve_events(s, out, 64 + 2 * pages) or not lookups.ready(s, arena, f, pages):
         return False
@@ -116,7 +116,7 @@ def ready(s, arena, out, f):
 def flush_pages(s, arena, out, f, first, end):
     """Run one step of write-back: store dirty pages of [first, end), lowest first, until at least FLUSH_PAGES are stored.
 
-    A run of pages that get blocks has up to FLUSH_PAGES.  Emits at most 16 + 2 * pages events.
+    A run of pages that get their blocks now has up to FLUSH_PAGES pages.  Emits at most 16 + 2 * pages events.
     """
     done, start = 0, max(first, arena[f + e.FIRST_DIRTY_PAGE])
     page, end = start, min(end, arena[f + e.PAGE_COUNT])

@@ -22,7 +22,7 @@ from scmsim.fs.recovery.model import Guarantee, Stores, Unrecoverable, copied, p
 from scmsim.fs.recovery.model import RecoveryModel as Base
 from scmsim.fs.recovery.observe import Event
 
-SUMMARY = "NOVA: each log's tail commits; names by a lite journal; copy-on-write data, or in place"
+SUMMARY = "NOVA: the tail of each log commits; a lite journal for names; data by copy-on-write or in place"
 MODELS = ("nova-cow", "nova-inplace", "nova-fast16")
 
 INODE_BYTES = 128
@@ -31,8 +31,12 @@ LOG_BYTES = 4064  # bytes for entries in a log page; counters and the next page'
 SIZE_WORD = 3  # index of the 8-byte field of a write entry that an in-place update changes
 RECORD_BYTES, POINTER_BYTES = 32, 64  # bytes of a journal record and of a CPU's pair of journal pointers
 
-ATOMIC = Guarantee("every call is atomic and durable when it returns, its data too", True, True)
-TORN = Guarantee("durable when a call returns, names atomic; a write in place may be seen in part or torn", False, True)
+ATOMIC = Guarantee("every call, its data included, is atomic and durable when it returns", True, True)
+TORN = Guarantee(
+    "every call is durable when it returns, changes of names are atomic; a write in place may be seen in part or torn",
+    False,
+    True,
+)
 
 
 class RecoveryModel(Base):
@@ -47,15 +51,16 @@ class RecoveryModel(Base):
         self.entry_bytes = int(record.entry_bytes)
         self.pointers = int(record.pointers_at)
         self.tables = record.table_of[: record.cpus].tolist()
-        self.life: dict[int, int] = {}  # how often an inode was freed
+        self.life: dict[int, int] = {}  # file -> how often its inode was freed
         self.log: dict[tuple[int, int], list[tuple]] = {}  # file, life -> entries: (key, bytes, what)
-        self.links: dict[tuple[int, int], list[tuple[int, Any]]] = {}  # -> (entries before a log page, link's key)
+        # File, life -> (entries before a log page, key of its link).
+        self.links: dict[tuple[int, int], list[tuple[int, Any]]] = {}
         self.names: dict[int, dict[int, tuple[int, int]]] = {}  # file -> name -> directory, number of the entry
         self.undo: dict[int, list[tuple[Any, Any]]] = {}  # journal transaction -> (8-byte field, old value)
         self.collected: dict[int, int] = {}  # thorough garbage collection -> bytes that it wrote
-        self.done: dict[int, tuple[int, int, Sized]] = {}  # file -> life, entries in `base`, and what gives their size
+        self.done: dict[int, tuple[int, int, Sized]] = {}  # file -> life, entries in `base`, what gives the size
         blocks = file_row.of(self.state, FILE_WORDS)[:, LOG_BLOCK].tolist()
-        self.begun = {file for file, block in enumerate(blocks) if block}  # directories that have a log at first
+        self.begun = {file for file, block in enumerate(blocks) if block}  # directories that have a log from the start
         self.running = {file: Running([blocks[file] * PAGE]) for file in self.begun}
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:
@@ -169,7 +174,7 @@ class Call:
         return meant
 
     def _parent(self) -> int:
-        """Return the directory of a new or lost name; for a rename that of the replaced file, else of the newest name."""
+        """Return the directory of the name that the call adds or removes; for a rename, of the replaced file if there is one."""
         if self.op.op == records.RENAME:
             over = self.replaced if self.replaced >= 0 and self._newest(self.replaced) > 0 else self.file
             return self._directory(over)
@@ -269,7 +274,7 @@ class Call:
         return [*marks, *self.a.put(size_at, ("size", key), self._size())]
 
     def _size(self) -> tuple[int, int]:
-        """Return (age, file size) as stored in a write entry."""
+        """Return (version of the call, file size in bytes) as stored in a write entry."""
         if self.op.op == records.WRITE:
             self.me.size = max(self.me.size, self.copied_to)
         elif not self.op.flag & records.KEEP_SIZE:
@@ -282,7 +287,7 @@ class Call:
             self.page = self._found(event.addr)
         key = ("size", self.me.entry_of[self.page])
         version, size = self._size()
-        if self.op.op == records.FALLOCATE:  # nova_fallocate leaves the entry's transaction, and a larger size
+        if self.op.op == records.FALLOCATE:  # nova_fallocate keeps the transaction, and a larger size
             version, old = self.a.now.get(key, (version, 0))
             size = max(size, old)
         return self.a.put(event.addr + 8 * SIZE_WORD, key, (version, size))

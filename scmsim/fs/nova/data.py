@@ -48,7 +48,10 @@ def copy_in(s, out, op, target, low, high):
 
 @subroutine
 def fill_end(s, arena, out, row, page, span):
-    """Fill the bytes [low, high) of a partly written block; `span` = (device offset of the new block, low, high)."""
+    """Fill a part of a partly written block from the old block, or with zeroes.
+
+    `span` is (device offset of the new block, first byte in it, end of the bytes).
+    """
     block, low, high = span
     ref = table.get(arena, row + state.PAGES, page)
     if ref != 0:

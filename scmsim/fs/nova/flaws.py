@@ -7,13 +7,13 @@ from scmsim.fs.recovery.model import Known, has_ragged_ends
 KNOWN = (
     Known(
         records.WRITE, "data copy",
-        "its copy stores the ends of a write that are no whole 8 bytes through the cache, and nobody writes them back (fs/nova)",
+        "its copy stores a write's unaligned ends (less than 8 bytes) through the cache, and nothing writes them back (fs/nova)",
         has_ragged_ends,
     ),
-    Known(records.RENAME, "", "its old name goes in place, before its new one is committed (LeBlanc et al., arXiv:2204.06066)"),
+    Known(records.RENAME, "", "it removes the old name in place before it commits the new name (LeBlanc et al., arXiv:2204.06066)"),
     Known(
         records.WRITE, "",
-        "its recovery takes the size of the last write entry, also if an overwrite changed an earlier one later (rebuild.c)",
+        "its recovery takes the size of the last write entry, even if an overwrite has since changed an earlier entry (rebuild.c)",
         kind=SIZE,
     ),
     Known(records.FALLOCATE, "entry update", "over blocks that exist it returns without a fence after the new size (file.c)"),

@@ -97,7 +97,7 @@ def drop_pages(s, arena, row, low, high):
 
 @kernel
 def collect(record, arena, out):
-    """Run the thorough GC that an operation left in `need_collect` (row of the file).
+    """Run the thorough GC that an operation requested in `need_collect` (row of the file).
 
     `need_collect` stays set only if the event buffer or the arena must grow first; the caller then retries.
 

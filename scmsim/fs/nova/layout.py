@@ -26,7 +26,7 @@ class Layout(NamedTuple):
     pointers: int  # block of the journal pointers
     journal: int  # journal page of CPU 0; the journal pages of the other CPUs follow it
     tables: list[int]  # inode table of each CPU
-    logs: int  # log page of the root directory; those of the directories from before the trace follow
+    logs: int  # log page of the root directory; log pages of directories from before the trace follow
 
 
 def lists_of(blocks: int, cpus: int) -> list[tuple[int, int]]:
@@ -62,8 +62,8 @@ def layout(blocks: int, cpus: int, inodes: int, directories: int = 0, *, fast16:
             first += 1 + directories
         if cpus > 1 and first >= stop:
             raise UsageError(
-                f"capacity {format_bytes(blocks * BLOCK)} does not work with {cpus} CPUs and {inodes} inodes; "
-                "each CPU's part must hold its inode table; use a larger capacity or fewer CPUs"
+                f"capacity {format_bytes(blocks * BLOCK)} is too small for {cpus} CPUs and {inodes} inodes, "
+                "as each CPU's part must hold its inode table; give a larger capacity or fewer CPUs"
             )
         lists[cpu] = first, max(stop, first + 1)
     return Layout(lists, blocks // cpus, FAST16_POINTERS if fast16 else POINTERS, journal, tables, logs)

@@ -11,7 +11,7 @@ from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.nova import state, templates
 from scmsim.jit import subroutine
 
-EXTEND_THRESHOLD = 256  # most log pages that one extension adds
+EXTEND_THRESHOLD = 256  # maximum number of log pages that one extension adds
 EXTENT_EVENTS = 64  # events of one extent of a write, without an extension of the log
 
 
@@ -37,7 +37,7 @@ def used_bytes(s, arena, page):
 
 @subroutine
 def log_growth(arena, row, length):
-    """Return the most log pages added by appending entries of `length` bytes in total (less than a page); mostly 0."""
+    """Return an upper bound of the log pages that appending `length` bytes (less than a page) adds; mostly 0."""
     count = arena[row + state.LOG_COUNT]
     if count == 0:
         return 1
@@ -156,7 +156,7 @@ def extend_log(s, arena, out, row):
 
 @subroutine
 def add_dots(s, arena, row):
-    """Fill the first log page of a directory with "." and ".."."""
+    """Count the entries "." and ".." in the first log page of a directory."""
     arena[arena[arena[row + state.LOG]] + state.PAGE_COUNTS] += 2 * (
         1 + state.PLAIN_ONE + s.dot_bytes * state.PLAIN_BYTE
     )
@@ -209,7 +209,7 @@ def append_entry(s, arena, out, row, length):
 
 @subroutine
 def request_collection(s):
-    """Request the thorough GC that the log is due for; return whether the operation must stop for it.
+    """Request the thorough GC that is due, if any; return whether the operation must stop for it.
 
     NOVA collects inside the append (nova_extend_inode_log), so before the operation's next allocation or release.
     """

@@ -1,4 +1,4 @@
-"""Hold what NOVA's recovery model keeps of a file: its state in the running system, and what gives its size after a crash.
+"""Hold what NOVA's recovery model knows of a file: its state before a crash, and the log entries that give its size.
 
 Source: NOVA fs/nova/rebuild.c (nova_rebuild_handle_write_entry, nova_rebuild_file_inode_tree).
 """

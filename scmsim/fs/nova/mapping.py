@@ -21,5 +21,5 @@ def place(s, arena, f, page):
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """Return the mapped files of a model."""
+    """Return the object that handles a model's mapped files."""
     return mapped_files(model, files, "nova_mapped", state.FILE_WORDS, {"place": place})

@@ -30,7 +30,7 @@ def name_templates(counters: bool, inode_fence: bool) -> dict[int, list]:
             _step(FLUSH, "inode", templates.INODE, 0, 128 if counters else 120),
         ],
         templates.DOTS: _dots(counters, inode_fence),
-        templates.VALID: [  # nova_lite_transaction_for_new_inode: a barrier of its own after that of the write-back
+        templates.VALID: [  # nova_lite_transaction_for_new_inode: one more fence after the write-back's
             _step(STORE, "inode", templates.INODE, 1, 1),
             *written,
             _fence("inode"),
@@ -44,7 +44,7 @@ def name_templates(counters: bool, inode_fence: bool) -> dict[int, list]:
             _step(FLUSH, "namespace", templates.OLD, 0, templates.LINE if counters else 56),
             _fence("namespace"),
         ],
-        templates.LINK_CHANGE: [  # nova_update_link_change_entry, same barrier; the inode's first line replaces the entry's
+        templates.LINK_CHANGE: [  # nova_update_link_change_entry, same barrier; the inode's first line represents the entry
             _step(STORE, "namespace", templates.INODE, 0, 32 if counters else 30),
             _step(FLUSH, "namespace", templates.INODE, 0, templates.LINE if counters else templates.FAST16_BYTES),
             _fence("namespace"),
@@ -71,7 +71,7 @@ def name_templates(counters: bool, inode_fence: bool) -> dict[int, list]:
 
 
 def _dots(counters: bool, inode_fence: bool) -> list:
-    """Return the log of a new directory after LOG_PAGES: "." and ".." (nova_append_dir_init_entries), then their rebuild.
+    """Return the steps for a new directory's log after LOG_PAGES: "." and ".." (nova_append_dir_init_entries), then their rebuild.
 
     The rebuild reads both entries again and stores 40 bytes into the inode (nova_rebuild_dir_inode_tree,
     nova_update_inode_with_rebuild).

@@ -22,7 +22,7 @@ from scmsim.fs.nova.log import (
 )
 from scmsim.jit import subroutine
 
-ADOPT_PAGES = 256  # a file that existed before the trace counts as written in 1 MiB writes
+ADOPT_PAGES = 256  # a file that existed before the trace is built as if by writes of 1 MiB
 
 
 @subroutine
@@ -156,7 +156,7 @@ def fill_holes(s, arena, out, row, stop, zero, grows):
     s.reg[templates.INODE] = inode_of(s, row)
     while s.resume_at < stop:
         page, count = s.resume_at, 0
-        # fallocate asks for a whole hole at once (nova_fallocate)
+        # fallocate requests a whole hole at once (nova_fallocate)
         last = stop if zero else min(stop, page + ADOPT_PAGES)
         while page + count < last and table.get(arena, row + state.PAGES, page + count) == 0:
             count += 1
@@ -228,7 +228,7 @@ def truncate(s, arena, out, row, new_size):
             emit_template(s, out, templates.TRUNCATE_TAIL)
         if request_collection(s):
             return False
-    # Pages after the file's end go only with a page before it (nova_truncate_file_blocks).
+    # Pages past the file's end are freed only together with a page before it (nova_truncate_file_blocks).
     if first < (arena[row + file_row.SIZE] + state.BLOCK - 1) >> 12 and not free_pages(s, arena, out, row, first, 1):
         return False
     arena[row + file_row.SIZE] = new_size
@@ -237,11 +237,12 @@ def truncate(s, arena, out, row, new_size):
 
 @subroutine
 def commit_names(s, out, row, parent, replaced, removed, source):
-    """Commit both log tails in one transaction, and the tail of the file that a rename replaced (`replaced`: row, or 0).
+    """Commit the log tails of a file and its directory in one transaction, and that of a file that a rename replaced.
 
-    `source`: row of the other directory that a rename takes the name from, or 0.
+    `replaced`: row of the replaced file, or 0. `source`: row of the other directory that a rename takes the name from,
+    or 0.
 
-    `removed`: a file (the replaced one if there is one) loses its last name. Mirrors
+    `removed`: 1 if a file (the replaced one if there is one) loses its last name. Mirrors
     nova_lite_transaction_for_time_and_link and the end of nova_rename, which marks the replaced file last.
     """
     s.reg[templates.INODE] = inode_of(s, row)

@@ -19,7 +19,7 @@ from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
 NAME_EVENTS = 192  # events of a namespace operation or the start of a truncate, without extensions of logs
-OWN_BYTES, DENTRY_BYTES = 3 * 56, 312  # most bytes appended to a file's own log and to a directory's log
+OWN_BYTES, DENTRY_BYTES = 3 * 56, 312  # maximum bytes appended to a file's log and to a directory's log
 SPARE = 2000  # log pages that the extensions of three logs may add, and a dead zone (`cpu_lists.DEAD_ZONE`)
 
 
@@ -49,8 +49,8 @@ def has_enough_blocks(s, arena, op, places, pages, adopted):
 
     `pages`: blocks of the operation itself; `adopted`: blocks of a file from before the trace; `places`: rows of the
     file, its parent, and the file that it replaces. The bound on log pages follows the number of free runs that the
-    data may use, because each run makes a write entry of its own. Log pages come from one CPU's list, and not from its
-    dead zone, which is counted as free blocks here, not as their span.
+    data may use, because each run makes a write entry of its own. Log pages come from one CPU's list, and only while its
+    free blocks span a dead zone; this bound requires as many free blocks in addition.
     """
     row, parent, other = places
     spans = 1
@@ -88,7 +88,7 @@ def run_on(s, thread):
 
 @subroutine
 def admit(s, arena, out, op, places):
-    """Prepare a new operation: check the device's blocks, extend the bitmaps, and build a file from before the trace.
+    """Prepare a new operation: check that the device has enough blocks, extend the bitmaps, build a file from before the trace.
 
     Return DONE if the operation can run, FULL if the device lacks blocks, NO_ROOM if the arena or the buffer must grow
     first.
@@ -102,7 +102,7 @@ def admit(s, arena, out, op, places):
     if not arena[row + file_row.STATUS] & (file_row.EXISTS | file_row.IS_DIR):
         adopted = (arena[row + file_row.INITIAL_SIZE] + 4094) >> 12
     most = pages + adopted + (pages + adopted) // 8 + SPARE * s.cpus
-    # The exact count below knows nothing of a collection, which needs blocks of its own.
+    # The exact count below does not include the blocks that a collection needs.
     s.collects = s.free_blocks >= most
     # Count exactly only if the device is nearly full.
     if s.free_blocks < most:
@@ -118,7 +118,7 @@ def admit(s, arena, out, op, places):
 
 @subroutine
 def reserve_first_piece(s, arena, out, op, places):
-    """Return whether the operation's first piece fits in any case; grow the page table of a write or fallocate."""
+    """Return whether `out` and the arena have room for the first part; grow the page table of a write or fallocate."""
     code = op.op
     row, parent, other = places
     if code == records.WRITE or (code == records.FALLOCATE and not op.flag & records.PUNCH_HOLE):

@@ -35,7 +35,7 @@ DIRECTORY = LOG_COUNT + 7  # row of the directory with the newest name, 0: unkno
 NODES = LOG_COUNT + 8  # table (2 words): page / 64 -> radix node
 LOG_BLOCK = NODES + 2  # device block of the first log page, which is not in LOG yet; 0: none
 FILE_WORDS = NODES + 3
-HOLDS_NAMES = 4  # STATUS bit: dentries are in its log, also where the trace takes it for a file
+HOLDS_NAMES = 4  # STATUS bit: the log holds dentries, even if the trace treats the row as a file
 UNNAMED = 1  # number of extra rows after the files' rows: one for a parent directory that the trace does not name
 
 # A `ref` names a write entry: arena offset of its log page << 9 | its offset in the page / 8.  The entry's fields have
@@ -99,7 +99,7 @@ STATE = np.dtype(
             ("thorough_gcs", "i8"),
             ("log_pages", "i8"),  # log pages held by all files
             ("data_blocks", "i8"),
-            ("largest_log", "i8"),  # most log pages that one file ever had
+            ("largest_log", "i8"),  # maximum number of log pages that one file ever had
         ],
     )
 )
@@ -116,14 +116,14 @@ NODE_SHIFT = 6  # log2 of the pages that a node covers
 def start(
     params: dict[str, int], files: Files, *, inplace: bool, counters: bool, entry_bytes: int, cost_table: str
 ) -> State:
-    """Return the state of an empty NOVA of `params["capacity"]` bytes that knows the trace's `files`.
+    """Return the state of an empty NOVA of `params["capacity"]` bytes with a row for each of the trace's `files`.
 
     `entry_bytes` is the length of a write entry.
     """
     if not SMALLEST <= params["capacity"] <= LARGEST:
         raise UsageError(
-            f"capacity {format_bytes(params['capacity'])} does not work; NOVA's inode table and a file need 4MiB or more, "
-            "and the model ends at 1PiB"
+            f"capacity {format_bytes(params['capacity'])} is out of range; give 4MiB (NOVA's inode table and a file) "
+            "to 1PiB"
         )
     cpus = params.get("cpus", 1)
     if not 1 <= cpus <= cpu_lists.MOST_CPUS or (cpus > 1 and params["capacity"] > LARGEST_OF_CPUS):

@@ -73,12 +73,12 @@ _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 def persist(base: int, site: str, inode_fence: bool) -> list:
-    """Return nova_update_inode_checksum: write the inode back, with or without checksums, and fence (inode.h, 5.13 port)."""
+    """Return the steps of nova_update_inode_checksum, which writes the inode back and fences even without checksums."""
     return [_step(FLUSH, site, base, 0, 120), *([_fence(site)] if inode_fence else [])]
 
 
 def commit(base: int, counters: bool, inode_fence: bool) -> list:
-    """Return nova_update_inode: nova_update_tail, then nova_update_inode_checksum."""
+    """Return the steps of nova_update_inode: nova_update_tail, then nova_update_inode_checksum."""
     return [
         *new_tail(base),
         *(persist(base, "log commit", inode_fence) if counters else []),
@@ -87,7 +87,7 @@ def commit(base: int, counters: bool, inode_fence: bool) -> list:
 
 
 def new_tail(base: int) -> list:
-    """Return nova_update_tail; its write-back of 64 bytes from offset 72 reaches the next inode's first line."""
+    """Return the steps of nova_update_tail; its write-back of 64 bytes at offset 72 reaches the next inode's first line."""
     return [
         _fence("log commit"),
         _step(STORE, "log commit", base, 72, 8),
@@ -97,9 +97,10 @@ def new_tail(base: int) -> list:
 
 
 def transaction() -> list:
-    """Return a lite transaction: checksummed 32-byte records of the old 8-byte values from FROM on, then the journal's tail.
+    """Return the steps of a lite transaction: records of the old values from FROM on, then the journal's tail.
 
-    The journal's page is a ring: BYTES of records go to JOURNAL, LINES bytes to its start. Two fences:
+    A record has 32 bytes: an 8-byte value, with a checksum. The journal's page is a ring: BYTES of records go to JOURNAL,
+    LINES bytes to the page's start. Two fences:
     nova_flush_journal_in_batch, and the flush of the pointers that ends every nova_create_*_transaction. Loaded: the
     pair of pointers (head, tail, head again), FIELDS bytes of old values, and each record except its checksum (ENTRIES,
     CHECKED).
@@ -121,7 +122,7 @@ def transaction() -> list:
 
 
 def release() -> list:
-    """Return the events of nova_commit_lite_transaction."""
+    """Return the steps of nova_commit_lite_transaction."""
     return [
         _step(LOAD, "journal", POINTERS, 8, 8),
         _step(STORE, "journal", POINTERS, 0, 8),
@@ -131,7 +132,7 @@ def release() -> list:
 
 
 def _fill(site: str, load: bool) -> list:
-    """Return the filling of one unwritten end of a partly written block, from the old block or with zeroes.
+    """Return the steps that fill one unwritten end of a partly written block, from the old block or with zeroes.
 
     The filled bytes are written back without a fence.
     """

@@ -40,7 +40,7 @@ def set_find(s, arena, row, page, pages):
 
 @subroutine
 def device(s, arena, row, at):
-    """Return the device offset of byte `at` of the file, or -1 in a hole."""
+    """Return the device offset of byte `at` of the file, -1 if it is in a hole."""
     block = table.get(arena, row + state.BLOCKS, at >> s.shift)
     return -1 if block == 0 else block * templates.BLOCK + (at & ((1 << s.shift) - 1))
 

@@ -34,14 +34,14 @@ TORN = Guarantee(
 
 
 def _keeps_last_line(op: Any) -> bool:
-    """Return whether the ragged end of a write may stay in the cache (`copy.set_copy`), by pages or by runs of blocks."""
+    """Return whether a write may leave its last, partial line in the CPU cache (`copy.set_copy`)."""
     end = op.offset + op.length
     return end % 4 != 0 and end % 64 == op.offset % 64
 
 
 UNALIGNED = Known(
     WRITE, "copy",
-    "where a write begins and ends at the same offset of a line, its copy leaves the last line in the cache (xip.c: "
+    "if a write begins and ends at the same offset of a cache line, its copy leaves the last line in the cache (xip.c: "
     "pmfs_flush_edge_cachelines; Chipmunk's PMFS_BUG4 and WINEFS_BUG3)",
     _keeps_last_line,
 )  # fmt: skip
@@ -69,7 +69,7 @@ class RecoveryModel(Base):
         self.cuts: dict[int, bool] = {}
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events with the caller's bytes as their copy stores them."""
+        """Return the events, with cached stores at the ragged ends of each non-temporal copy of the caller's bytes."""
         return with_cached_ends(events, ("data copy", "second copy"))
 
     def interpret(self, op: Any, version: int, events: Sequence[Event]) -> Stores:

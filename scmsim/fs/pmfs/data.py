@@ -14,7 +14,7 @@ from scmsim.fs.pmfs.journal import begin, commit, log
 from scmsim.fs.pmfs.tree import FILL_EVENTS, fill, grow
 from scmsim.jit import subroutine
 
-COPY_EVENTS = 24  # most events of the copy of one run of blocks
+COPY_EVENTS = 24  # maximum number of events of the copy of one run of blocks
 
 
 @subroutine

@@ -15,7 +15,7 @@ from scmsim.jit import subroutine
 
 HEADER, LOADED = 12, 12  # bytes of a record's header; bytes loaded to inspect a record
 BYTES, NEEDS, OWNER = (1 << 16) - 1, 16, 32
-FILL_EVENTS = 40  # most events of adding a block to a directory
+FILL_EVENTS = 40  # maximum number of events of adding a block to a directory
 KILLS = 0  # 1: a removed record stays in place, marked free; 0: it merges into the record before it, if any
 
 
@@ -72,7 +72,10 @@ def dots(s, arena, out, directory):
 
 @subroutine
 def scan(s, arena, out, directory, stop, within, match):
-    """Load all records of the blocks before `stop` and `within` records of block `stop`; `match`: compare names."""
+    """Load all records of the blocks before `stop` and `within` records of block `stop`.
+
+    `match`: 1 if the search compares names, 0 if it looks for free space.
+    """
     total = within
     for j in range(min(stop + 1, arena[directory + state.DIRCOUNT])):
         place = table.get(arena, directory + state.DIRBLOCKS, j)
@@ -93,7 +96,7 @@ def miss(s, arena, out, directory):
 
 @subroutine
 def find(arena, place, row_number):
-    """Return the index of a file's last record in a directory block, or -1."""
+    """Return the index of a file's last record in a directory block, or -1 if it has none there."""
     for k in range(arena[place + state.DIR_RECORDS] - 1, -1, -1):
         if arena[place + state.DIR_FIRST + k] >> OWNER == row_number + 1:
             return k
@@ -126,7 +129,7 @@ def offset_of(arena, place, k):
 
 @subroutine
 def first_gap(arena, place, needs):
-    """Return the first record with a gap of `needs` bytes; if there is none, set DIR_GAP exactly and return -1."""
+    """Return the first record with a gap of `needs` bytes; if none, set DIR_GAP to the largest gap and return -1."""
     largest = 0
     for k in range(arena[place + state.DIR_RECORDS]):
         word = arena[place + state.DIR_FIRST + k]
@@ -140,7 +143,7 @@ def first_gap(arena, place, needs):
 
 @subroutine
 def put_record(s, arena, place, k, needs, row_number):
-    """Put a record into the gap after record `k`, or into record `k` if it is free; set register DIRENT."""
+    """Put a record into the gap after record `k`, or into a free record `k`; set register DIRENT to its offset."""
     at = place + state.DIR_FIRST + k
     word = arena[at]
     start = arena[place + state.DIR_BLOCK] * templates.BLOCK + offset_of(arena, place, k)
@@ -206,7 +209,7 @@ def add_name(s, arena, out, row, directory):
 
 @subroutine
 def take_out(s, arena, out, directory, j, k):
-    """Remove a record: the record before it gets its bytes; a block's first record becomes free."""
+    """Remove record `k` of block `j`: its bytes go to the record before it; a block's first record becomes free."""
     place = table.get(arena, directory + state.DIRBLOCKS, j)
     at, count = place + state.DIR_FIRST + k, arena[place + state.DIR_RECORDS]
     start = arena[place + state.DIR_BLOCK] * templates.BLOCK

@@ -22,9 +22,9 @@ def place(s, arena, f, page):
 
 
 def mapped_as(model: Any, files: int, large: bool, blocks: bool) -> Any:
-    """Return the mapped files of a model of PMFS or WineFS.
+    """Return the object that handles the mapped files of PMFS or WineFS.
 
-    `large`: entries of 2 MiB are possible. `blocks`: the data blocks have at least 2 MiB.
+    `large`: page-table entries of 2 MiB are possible. `blocks`: the data blocks have at least 2 MiB.
     """
     own = {"place": place, "MAY_BE_LARGE": large, "WHOLE_BLOCKS": blocks}
     name = f"pmfs_mapped_{'large' if large else 'small'}{'_blocks' if blocks else ''}"
@@ -32,6 +32,6 @@ def mapped_as(model: Any, files: int, large: bool, blocks: bool) -> Any:
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """Return the mapped files of a model."""
+    """Return the object that handles a model's mapped files."""
     large = bool(model.state.record[0].shift > 12)
     return mapped_as(model, files, large, large)

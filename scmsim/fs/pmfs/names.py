@@ -40,13 +40,13 @@ def ready_directory(s, arena, out, directory):
 
 @subroutine
 def can_free(s, arena):
-    """Return whether the allocator can take back the blocks of a leaf; WineFS's needs nodes of a tree for them."""
+    """Return whether the allocator can take back a leaf's blocks; WineFS's allocator needs tree nodes for them."""
     return True
 
 
 @subroutine
 def reserved(s, arena, row, op):
-    """Note a fallocate that leaves the file's size; PMFS's files have no blocks after their end here."""
+    """Note a fallocate that keeps the file's size; PMFS does nothing."""
 
 
 @subroutine
@@ -65,7 +65,7 @@ def create(s, arena, out, op, row, parent):
     """Model create and mkdir."""
     ready_directory(s, arena, out, parent)
     is_dir = op.op == records.MKDIR
-    holds_names = arena[row + state.DIRCOUNT] > 0  # it has directory blocks from before: still a directory
+    holds_names = arena[row + state.DIRCOUNT] > 0  # a row with directory blocks is still a directory
     arena[row + file_row.STATUS] = file_row.EXISTS | file_row.IS_DIR * (is_dir or holds_names)
     arena[row + file_row.LINKS], arena[row + file_row.OPENS] = 1, not is_dir
     emit_template(s, out, templates.MKDIR if is_dir else templates.CREATE)

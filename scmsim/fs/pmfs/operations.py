@@ -22,7 +22,7 @@ from scmsim.jit.binding import bind
 ADOPTS_FIRST = 0  # 1: allocate the blocks of a file from before the trace before counting the operation's own
 WRITE_EVENTS = FILL_EVENTS  # events that must fit before a write or fallocate may begin
 NAME_EVENTS = 256  # events of a namespace operation, without the scans of directory blocks
-NODES = 8  # most tree nodes, besides leaves, that a small tree or one more directory block needs
+NODES = 8  # maximum number of tree nodes, besides leaves, that a small tree or one more directory block needs
 TOO_FAR = 1 << 40  # words: more than the arena may have, so that growing it ends the replay with an error
 
 
@@ -90,7 +90,7 @@ def move(s, arena, out, row):
 
 @subroutine
 def admit(s, arena, out, op, row, parent):
-    """Prepare a new operation: check the device's blocks and build a file from before the trace.
+    """Prepare a new operation: check that the device has enough blocks, and build a file from before the trace.
 
     Return DONE if the operation can run, FULL if the device lacks blocks, NO_ROOM if the arena or the buffer must grow
     first.
@@ -132,7 +132,7 @@ def reserve_aside(s, arena, op):
 
 @subroutine
 def reserve_first_piece(s, arena, out, op, row, parent):
-    """Return whether the operation's first piece fits in any case; grow the tables that the operation changes."""
+    """Return whether `out` and the arena have room for the operation's first part; grow the tables that it changes."""
     code = op.op
     if calls.allocates(op):
         stop = ((op.offset + op.length - 1) >> s.shift) + 1
@@ -173,7 +173,7 @@ def read_directory(s, arena, out, row):
 
 @subroutine
 def parent_of(s, arena, op):
-    """Return the row of the directory that an operation names, or of the unnamed directory if it names something else."""
+    """Return the row of the operation's parent directory; the unnamed directory's row if the parent is not a directory."""
     parent = calls.parent_of(s, op)
     is_dir = arena[parent + file_row.STATUS] & file_row.IS_DIR
     return parent if is_dir else s.files + (s.file_count - state.UNNAMED) * state.FILE_WORDS
@@ -198,7 +198,7 @@ def set_file(s, row):
 
 @subroutine
 def make_directories(s, arena, out):
-    """Make the directories from before the trace in the order of their numbers, without events; return False if room runs out."""
+    """Make the directories from before the trace in the order of their numbers; return False if `out` or the arena must grow."""
     while s.directories_made < s.file_count - state.UNNAMED:
         row = s.files + s.directories_made * state.FILE_WORDS
         is_old = arena[row + file_row.INITIAL_SIZE] > 0 and arena[row + file_row.STATUS] & file_row.IS_DIR

@@ -74,7 +74,7 @@ FIELDS = [
     ("ranges", "i8", (RANGES, 2)),
     ("range_count", "i8"),
     ("closes", "i8"),
-    ("directories_made", "i8"),  # rows before this one that were directories before the trace exist
+    ("directories_made", "i8"),  # number of rows up to which all directories from before the trace have been made
     ("inode_table", "i8"),
     ("data_blocks", "i8"),  # device blocks that hold data
     ("nodes", "i8"),  # tree nodes
@@ -113,7 +113,7 @@ class Variant(NamedTuple):
 
 
 def start(params: dict, files: Files, *, shift: int, variant: Variant | None = None) -> State:
-    """Return the state of an empty PMFS with data blocks of 2**`shift` bytes that knows the trace's `files`."""
+    """Return the state of an empty PMFS with data blocks of 2**`shift` bytes and a row for each file of the trace."""
     variant = variant or Variant(templates.templates, costs.load("pmfs-5.13", templates.COSTS, list(SITES)))
     smallest = max(SMALLEST, 2 << shift)
     if not smallest <= params["capacity"] <= LARGEST:
@@ -124,7 +124,7 @@ def start(params: dict, files: Files, *, shift: int, variant: Variant | None = N
     journals = params["journal"] * variant.journals
     if not 64 << 10 <= params["journal"] <= journals <= params["capacity"] // 4:
         raise UsageError(
-            f"journal {format_bytes(params['journal'])} does not work; choose 64KiB to a quarter of the capacity"
+            f"journal {format_bytes(params['journal'])} is out of range; give 64KiB to a quarter of the capacity"
         )
     rows = len(files) + 1  # the last row is a parent directory that the trace does not name
     blocks = (params["capacity"] - variant.tail_bytes) // BLOCK
@@ -150,7 +150,7 @@ def start(params: dict, files: Files, *, shift: int, variant: Variant | None = N
 
 
 def _note_parents(files: Files, rows: np.ndarray, at: int) -> None:
-    """Store the directory of each directory from before the trace; the unnamed one if the trace does not name it."""
+    """Store the parent of each directory from before the trace: the unnamed directory if the trace does not name it."""
     made = {files.path[i]: i for i in np.flatnonzero(files.is_dir & (files.first_size >= 0))}
     for path, i in made.items():
         parent = made.get(path.rpartition("/")[0], len(files))

@@ -106,7 +106,7 @@ class Call:
 
     def _index(self, i: int, event: Event) -> list:
         if event.code == NTSTORE or self.op.op not in GROWING:
-            return []  # a new node, cleared: its pointers count from the store that links it; or a directory's tree
+            return []  # a cleared new node, whose pointers count once it is linked; or a directory's tree
         before = self.events[i - 1]
         if before.code == NTSTORE and before.site == "index" and before.addr == event.addr:
             return self._grown(event)
@@ -194,7 +194,7 @@ class Call:
 
     def _logged_pointers(self, low: int, high: int, i: int) -> list[Any]:
         change = next((e for e in self.events[i + 1 :] if e.code in (STORE, NTSTORE) and e.site != "journal"), None)
-        # The undo of a directory's pointers takes the name away that a new block of the directory holds.
+        # Undoing a directory's pointers also removes the name that the directory's new block holds.
         if self.op.op not in GROWING or (change is not None and change.site == "directory"):
             return self.names_left[:1]
         slot, blocks = low % PAGE // 8, range(low % PAGE // 8, (high - 1) % PAGE // 8 + 1)
@@ -244,7 +244,7 @@ class Call:
         return new
 
     def _reach(self, size: int) -> None:
-        """Follow more pages of large data blocks once the file reaches `size`."""
+        """Record that the file has reached `size` bytes; compare large data blocks up to there from now on."""
         if size > self.a.reach.get(self.file, 0):
             self.a.reach[self.file] = size
             if self.a.block_shift > 21:

@@ -66,7 +66,7 @@ _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 def _find(site: str) -> list:
-    """Return pmfs_find_data_block, PAGES times: the inode table's inode, then one slot per level of the file's tree."""
+    """Return the steps of PAGES look-ups (pmfs_find_data_block): the inode table's inode, a slot per tree level."""
     return [
         _step(LOAD, site, ZERO, TABLE_INODE, 0, HEADERS),
         _step(LOAD, site, UPPER_AT, 0, 0, UPPER),

@@ -11,7 +11,7 @@ from scmsim.fs.pmfs import state, templates
 from scmsim.fs.pmfs.journal import log
 from scmsim.jit import subroutine
 
-MOST_BLOCKS = 1 << 27  # most data blocks of a file: three levels of 512
+MOST_BLOCKS = 1 << 27  # maximum number of data blocks of a file: three levels of 512
 FILL_EVENTS = 96  # events of one `fill` without zeroing
 
 
@@ -123,7 +123,10 @@ def put_block(s, arena, row, i, block):
 
 @subroutine
 def take_blocks(s, arena, row, at, want, is_dir):
-    """Allocate up to `want` device blocks for the data blocks from `at` on; return how many; NODE: the first."""
+    """Allocate device blocks for up to `want` data blocks from `at` on; return how many data blocks got one.
+
+    Sets register NODE to the device offset of the first.
+    """
     unit = 1 if is_dir else s.unit
     if unit == 1:
         block = take_run(s, arena, want)
@@ -143,7 +146,7 @@ def take_blocks(s, arena, row, at, want, is_dir):
 
 @subroutine
 def filled_whole(arena, row):
-    """Handle that 512 blocks of a file were allocated and cleared at once; PMFS does nothing."""
+    """Handle the allocation and clearing of 512 blocks of a file at once; PMFS does nothing."""
 
 
 @subroutine
@@ -154,13 +157,13 @@ def counted(fresh, calls):
 
 @subroutine
 def pointed(s, taken, replaced):
-    """Return how many pointers of a leaf are stored for `taken` blocks, of which `replaced` replace others."""
+    """Return how many pointers of a leaf are stored for `taken` blocks, `replaced` of which replace others."""
     return taken
 
 
 @subroutine
 def wanted(s, arena, row, at, stop):
-    """Return how many blocks one call allocates from data block `at` on, at most to `stop`; 0: block `at` stays."""
+    """Return how many blocks one call allocates from data block `at` on, up to `stop`; 0 if block `at` is kept."""
     want = 0
     while at + want <= stop and (s.replacing or table.get(arena, row + state.BLOCKS, at + want) == 0):
         want += 1
@@ -242,7 +245,7 @@ def release(s, arena, row, i, block):
 
 @subroutine
 def free_slots(s, arena, row, field, first, stop):
-    """Free the blocks at `first` to before `stop` of a table of the file's row; return how many blocks and runs.
+    """Free the blocks at [first, stop) of a table of the file's row; return (number of blocks, number of runs).
 
     `field` is BLOCKS, with entries of one leaf, or OLD for the blocks that a copy-on-write replaced.
     """
@@ -280,15 +283,16 @@ def is_empty(arena, row, level, i):
 
 @subroutine
 def drop_empty(s, arena, row, last):
-    """Free the leaf of data block `last`, the last of it that was freed, and the nodes above, as far as they have no pointer left.
+    """Free the leaf of data block `last` and the nodes above it, unless they still have a pointer.
 
-    recursive_truncate_blocks frees a node as soon as all its parts are done.
+    `last` is the last data block of the leaf that was just freed.  recursive_truncate_blocks frees a
+    node as soon as all its parts are done.
     """
     height = arena[row + state.HEIGHT]
     for level in range(1, height + 1):
         shift = 9 * level
         if level > 1 and (last + 1) & ((1 << shift) - 1) and last + 1 < arena[row + state.BLOCK_COUNT]:
-            return  # more of this node follows
+            return  # parts of this node are still to be freed
         if node(arena, row, level, last >> shift) != 0 and is_empty(arena, row, level, last >> shift):
             drop_node(s, arena, row, level, last >> shift)
     if height > 0 and node(arena, row, height, 0) == 0:

@@ -22,7 +22,7 @@ from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scm_manager import state
 
 GUARANTEE = Guarantee(
-    "nothing before fsck; names, sizes and each unit's owner are expected to be durable when fsync returns",
+    "nothing is promised before fsck; names, sizes and each unit's owner are expected to be durable when fsync returns",
     False,
     False,
     content=False,
@@ -55,7 +55,8 @@ class RecoveryModel(Base):
             or op.flag & records.SYNCHRONOUS
             or self.params["mount"] == "sync"
         )
-        if at_once:  # a sync writes back the call's own blocks, so look first; all other write-back is of older blocks
+        # a sync also writes back the call's own blocks, so record them first; other write-back stores only older blocks
+        if at_once:
             self._look(op, version)
         meant = [self._one(event) if event.code == NTSTORE else [] for event in events]
         if not at_once:
@@ -72,13 +73,13 @@ class RecoveryModel(Base):
         places = sorted(place for place in self.memory if event.addr <= place < end)
         return [word for at in places for word in self.put_changed(at, *self.memory[at])]
 
-    # Contents of the running system's memory, from the model's state.
+    # What the running system has in memory, read from the model's state.
 
     def _row(self, file: int) -> Any:
         return file_row.of(self.state, state.FILE_WORDS)[file]
 
     def units(self, row: Any, word: int) -> dict[int, int]:
-        """Return the device offset of each unit of a file, by the number of the unit in the file."""
+        """Return the device offset of each unit in the table `word` of a row, by the number of the unit in the file."""
         at = int(row[word])
         entries = self.state.arena[at : at + (1 << int(row[word + 1]))].tolist() if at else []
         return {i: (entry >> 2) << state.PLACE_SHIFT for i, entry in enumerate(entries) if entry >> 2}
@@ -130,17 +131,17 @@ class RecoveryModel(Base):
             if owner is None:
                 raise Unrecoverable(f"its unit {i} was never written", UNWRITTEN)
             if owner != (file, i):
-                raise Unrecoverable(f"its unit {i} holds bytes of another place", DATA)
+                raise Unrecoverable(f"its unit {i} holds bytes of another unit or file", DATA)
         return Found(names, size, {}, {})
 
     # Differences of FAT and ext2.
 
     def inode_in_entry(self, size: int, units: dict[int, int]) -> Any:
-        """Return the part of the inode that the directory entry has."""
+        """Return the part of the inode that the directory entry holds."""
         return None
 
     def metadata(self, file: int, row: Any, size: int, units: dict[int, int]) -> Iterator[tuple[int, Any]]:
-        """Yield place -> word and value of the metadata that leads to a file's units, and of an inode outside the entry."""
+        """Yield (place, (word, value)) of the metadata that leads to a file's units, and of a separate inode."""
         raise NotImplementedError
 
     def inode(self, image: Image, file: int, in_entry: Any) -> tuple[int | None, Any]:

@@ -45,7 +45,7 @@ def fetch(s, arena, out, at, units):
 
 @subroutine
 def fill_cache(s, arena, out, row, first, stop, cold):
-    """Read the contiguous units [first, stop) that are not cached into the cache; if `cold`, read all but the dirty units."""
+    """Read into the cache those of the units [first, stop) that are not cached; if `cold`, read all but the dirty units."""
     i = first
     while i < stop:
         entry = table.get(arena, row + state.BLOCKS, i)
@@ -65,7 +65,7 @@ def fill_cache(s, arena, out, row, first, stop, cold):
 
 @subroutine
 def fetch_edges(s, arena, out, row, at, stop):
-    """Read units that are about to be written in part into the cache."""
+    """Read into the cache the first and last unit of [at, stop) if they are about to be written only in part."""
     mask, first, last = (1 << s.shift) - 1, at >> s.shift, (stop - 1) >> s.shift
     size = arena[row + file_row.SIZE]
     if at & mask and first << s.shift < size:
@@ -164,7 +164,7 @@ def note_entries(s, arena, out, unit, count, words):
 
 @subroutine
 def load_entry(s, arena, out, unit):
-    """Read the unit of the FAT or of the bitmaps that has the entry of `unit` into the cache."""
+    """Read into the cache the unit of the FAT or of the bitmaps that has the entry of `unit`."""
     i = table_unit(s, unit)
     entry = system_unit(s, arena, s.table, i)
     if not entry & state.CACHED:

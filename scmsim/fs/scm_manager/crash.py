@@ -22,7 +22,7 @@ from scmsim.fs.recovery.observe import Event
 from scmsim.fs.scm_manager.templates import OBJECT, WORD
 
 SUMMARY = (
-    "scm-manager: uncached stores in program order; a name after its metadata object, a size after its chain and data"
+    "scm-manager: uncached stores in program order: a metadata object before its name, chain and data before their size"
 )
 MODELS = ("scm-manager",)
 
@@ -50,7 +50,7 @@ class RecoveryModel(Base):
         self.born: dict[int, int] = {}  # file -> version of its metadata object
         self.size: dict[int, int] = {}
         self.units: dict[int, int] = {}  # file -> data objects in its chain
-        # Version -> bytes of the chain, of clearing and of data that its size depends on.
+        # Version -> bytes that must be stored before its size is valid: chain entries, cleared bytes and data.
         self.stored: dict[int, int] = {}
         # File -> first data object that its last truncate freed, version.
         self.cuts: dict[int, tuple[int, int]] = {}
@@ -90,7 +90,7 @@ class RecoveryModel(Base):
         return [Mark(event.addr, event.length, ("stored", self.version))]
 
     def _chain(self, event: Event) -> list[Mark]:
-        """Return the writes of data objects that are linked or freed; those of a directory do not count."""
+        """Return the writes of a file's chain entries as data objects are linked or freed; ignore a directory's."""
         entries = event.length // WORD
         if self._shrinks():
             left = -(-int(self.op.new_size) // UNIT)

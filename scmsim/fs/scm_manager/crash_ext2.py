@@ -1,4 +1,4 @@
-"""Recover ext2 on the SCM driver: an inode has a file's size and pointers, indirect blocks the other pointers.
+"""Recover ext2 on the SCM driver: an inode holds a file's size and first pointers, indirect blocks hold the others.
 
 Source: Linux 2.6.24 fs/ext2/{inode,dir}.c.
 """
@@ -19,7 +19,7 @@ class RecoveryModel(block_recovery.RecoveryModel):
     """Recovery of inodes, and of pointers in them and in indirect blocks."""
 
     def metadata(self, file: int, row: Any, size: int, units: dict[int, int]) -> Iterator[tuple[int, Any]]:
-        """Yield a file's inode and pointers."""
+        """Yield (place, (word, value)) for a file's size and pointers."""
         at = int(self.state.record[0].inodes_at) + file * INODE
         yield at + SIZE_AT, (("inode", file), size)
         leaves, uppers, fan = self.units(row, state.LEAVES), self.units(row, state.UPPERS), self.unit // templates.WORD
@@ -39,7 +39,7 @@ class RecoveryModel(block_recovery.RecoveryModel):
         return image.word(("inode", file)), None
 
     def walk(self, image: Image, file: int, first: None, needed: int) -> Iterator[int | None]:
-        """Yield the pointers, None for a hole."""
+        """Yield the device offset of each of the first `needed` blocks, None for a hole."""
         fan = self.unit // templates.WORD
         for k in range(needed):
             there = k < DIRECT or image.word(("leaf", file, (k - DIRECT) // fan)) is not None

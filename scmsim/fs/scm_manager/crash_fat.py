@@ -1,4 +1,4 @@
-"""Recover FAT on the SCM driver and on NAND: a directory entry has a file's size and first cluster, the FAT the others.
+"""Recover FAT on the SCM driver and on NAND: an entry holds a file's size and first cluster, the FAT the others.
 
 Source: Linux 2.6.24 fs/fat/{dir,fatent,cache}.c.
 
@@ -24,11 +24,11 @@ class RecoveryModel(block_recovery.RecoveryModel):
     """Recovery of sizes and first clusters in entries, and of chains."""
 
     def inode_in_entry(self, size: int, units: dict[int, int]) -> Any:
-        """Return the size and the first cluster."""
+        """Return the file's size and its first cluster, None if it has no cluster."""
         return size, units.get(0)
 
     def metadata(self, file: int, row: Any, size: int, units: dict[int, int]) -> Iterator[tuple[int, Any]]:
-        """Yield the entries of a file's clusters in the FAT."""
+        """Yield (place, (word, value)) for the FAT entries of a file's clusters."""
         record = self.state.record[0]
         for i, at in units.items():
             entry = int(record.table_at) + (at - int(record.origin)) // self.unit * templates.WORD
@@ -39,7 +39,7 @@ class RecoveryModel(block_recovery.RecoveryModel):
         return in_entry
 
     def walk(self, image: Image, file: int, first: int | None, needed: int) -> Iterator[int | None]:
-        """Yield the clusters of the chain from the first one on."""
+        """Yield the first `needed` clusters of the chain; raise Unrecoverable if the chain is shorter."""
         at = first
         for i in range(needed):
             if at is None or at == END:

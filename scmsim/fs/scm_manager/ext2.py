@@ -43,7 +43,7 @@ def reserve(s, arena, row, stop):
 
 @subroutine
 def missing(arena, row, first, stop):
-    """Return how many units must be allocated between `first` and `stop`, with a bound on the indirect blocks."""
+    """Return how many units must be allocated between `first` and `stop`, with an upper bound for indirect blocks."""
     count = max(stop - max(first, arena[row + state.UNIT_COUNT]), 0)
     for i in range(first, min(stop, arena[row + state.UNIT_COUNT])):
         count += index.place(arena, row, i) == 0
@@ -107,7 +107,7 @@ def find(s, arena, row, unit):
 
 @subroutine
 def read_entries(s, arena, out, row, unit):
-    """Read the indirect block of a unit into the cache."""
+    """Read into the cache the indirect block that points to a unit."""
     entry = leaf_of(arena, row, unit)
     if entry != 0 and not entry & state.CACHED:
         cache.fetch(s, arena, out, s.reg[templates.HOP_AT], 1)

@@ -45,7 +45,7 @@ def unnamed(s, arena, out, row):
 
 @subroutine
 def read_entries(s, arena, out, row, unit):
-    """Read the FAT sector with the last entry on the way to a unit into the cache."""
+    """Read into the cache the FAT sector with the last entry on the way to a unit."""
     cache.load_entry(s, arena, out, index.number(s, place(arena, row, unit)))
 
 
@@ -88,9 +88,9 @@ def _use_nand(record, params: dict) -> None:
     """Set the NFTL's parameters of the flash."""
     if params["replacements"] not in (1, 2):
         raise UsageError(
-            f"replacements = {params['replacements']} does not work; an erase unit has 1 or 2 replacements"
+            f"replacements = {params['replacements']} is out of range; an erase unit has 1 or 2 replacement units"
         )
     if params["capacity"] > 16 << 40:
-        raise UsageError(f"capacity {format_bytes(params['capacity'])} is too large; the model of NAND ends at 16TiB")
+        raise UsageError(f"capacity {format_bytes(params['capacity'])} is too large for NAND; give 16TiB or less")
     record.most_written, record.replacements = 8, params["replacements"]
     record.spare = int(record.capacity) // (templates.SECTOR * templates.PAGES) // 32 or 1

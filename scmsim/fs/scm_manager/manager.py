@@ -59,7 +59,7 @@ def missing(arena, row, first, stop):
 
 @subroutine
 def number(s, at):
-    """Return the number of the entry in the chain table, which has one per 512 bytes from its own first byte on."""
+    """Return the number of a data object's entry in the chain table, which has an entry per 512 bytes from its own start on."""
     return (at - s.table_at) >> s.shift
 
 

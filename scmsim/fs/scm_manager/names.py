@@ -25,7 +25,7 @@ def entries(length):
 
 @subroutine
 def scan(s, arena, out, directory, count):
-    """Load the first `count` entries."""
+    """Load the first `count` entries of a directory."""
     if count <= 0 or place(arena, directory, 0) == 0:
         return
     s.reg[templates.COUNT], s.reg[templates.NAME_AT] = count, place(arena, directory, 0)
@@ -35,7 +35,7 @@ def scan(s, arena, out, directory, count):
 
 @subroutine
 def gap(s, arena, directory, needs):
-    """Return the first entry of the first gap of `needs` entries."""
+    """Return the first entry of the first gap of `needs` entries, at the directory's end if no earlier gap is long enough."""
     top, found, first = arena[directory + state.TOP], 0, -1
     # GAP is a lower bound: no entry before it is free.
     for i in range(arena[directory + state.GAP], top):
@@ -62,7 +62,7 @@ def words_for_name(s, arena, directory):
 
 @subroutine
 def write_entry(s, arena, out, directory, slot, needs):
-    """Store the bytes of an entry."""
+    """Store the `needs` entries of a name from `slot` on."""
     i = slot * s.entry >> s.shift
     s.reg[templates.DIR_AT] = place(arena, directory, i) + (slot * s.entry & ((1 << s.shift) - 1))
     s.reg[templates.DIR_BYTES] = min(needs * s.entry, ((i + 1) << s.shift) - slot * s.entry)
@@ -161,7 +161,7 @@ def create(s, arena, out, op, row, parent):
 
 @subroutine
 def lose_link(s, arena, out, row):
-    """Remove one name from the link count."""
+    """Subtract one name from the link count, and update the inode."""
     arena[row + file_row.LINKS] -= 1
     inodes.unnamed(s, arena, out, row)
 

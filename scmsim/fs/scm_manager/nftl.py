@@ -13,9 +13,9 @@ from scmsim.fs.engine.events import emit_template
 from scmsim.fs.scm_manager import state, templates
 from scmsim.jit import subroutine
 
-# SLOTS of the FAT's row has two words for each erase unit: how often each page was written, and the units in its chain.
-BITS, ALL = 2, 0x5555555555555555  # bits per page in its erase unit's field; every page written once
-_ONE, _MASK = np.int64(1), np.int64(3)  # a Python 3 << 62 does not fit an int64 where kernels run as plain Python
+# SLOTS of the FAT's row has two words per erase unit: how often each page was written; number of units in its chain.
+BITS, ALL = 2, 0x5555555555555555  # bits per page in its erase unit's field; the field if every page was written once
+_ONE, _MASK = np.int64(1), np.int64(3)  # not int: in kernels run as plain Python, the int 3 << 62 does not fit an int64
 
 
 @subroutine
@@ -42,7 +42,7 @@ def fold(s, arena, out, at, unit):
 
 @subroutine
 def spare_unit(s, arena, out, chains):
-    """Fold the next chain with a replacement unit to make a unit spare (NFTL_makefreeblock)."""
+    """Make a unit spare: fold the next chain that has a replacement unit (NFTL_makefreeblock)."""
     units = (1 << arena[s.table + state.SLOTS + table.ORDER]) >> 1
     for _ in range(units):
         s.fold_cursor = (s.fold_cursor + 1) % units
@@ -53,7 +53,7 @@ def spare_unit(s, arena, out, chains):
 
 @subroutine
 def program(s, arena, out, sector):
-    """Find the place of a written sector, in its erase unit or in a replacement of the unit (NFTL_findwriteunit)."""
+    """Program the page of a written sector, in its erase unit or in a replacement unit (NFTL_findwriteunit)."""
     unit, page, chains = sector // templates.PAGES, sector % templates.PAGES, arena[s.table + state.SLOTS]
     at = chains + 2 * unit
     if arena[at + 1] == 0:
@@ -95,7 +95,7 @@ def place_old_unit(s, arena, out, at):
 
 @subroutine
 def table_entries(s):
-    """Return the number of fields: two per erase unit."""
+    """Return the number of fields in the NFTL's table: two per erase unit."""
     return 2 * (s.origin // (templates.SECTOR * templates.PAGES) + s.tracked // templates.PAGES + 2)
 
 

@@ -1,10 +1,10 @@
 """Model the SCM manager's memory objects: malloc, free, load, store, and conversions without copies.
 
 A memory object is a block of the buddy system. It becomes a file when it gets a metadata object and a name, and its
-units of 512 bytes are linked in the chain table. A file becomes a memory object when it gets a pointer; with the flag
-(`parent`: its directory) its name and metadata object are removed, and only `free` can end it. The paper does not say how
-the pointer reaches units that are not adjacent: here loads and stores follow them run by run. An object of less than
-512 bytes stays in place as a single short unit, and moves when the file outgrows it (`moved_bytes`).
+units of 512 bytes are linked in the chain table. A file becomes a memory object when it gets a pointer. If
+the call names its directory (`parent`), the file loses its name and metadata object, and lives until `free`. The
+paper does not say how the pointer reaches units that are not adjacent: here loads and stores follow them run by run. An object
+of less than 512 bytes stays in place as a single short unit, and moves when the file outgrows it (`moved_bytes`).
 Source: SCM manager paper, section 4.2, Table 1, Figure 3.
 """
 

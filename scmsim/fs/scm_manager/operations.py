@@ -1,6 +1,6 @@
 """Run operations one by one; `manager`, `fat` and `ext2` bind their own subroutines.
 
-An operation begins only if the device surely has the units for it. A long one stops between two of its runs when the
+An operation begins only if the device has enough free units for it. A long one stops between two runs when the event
 buffer is full, and resumes in the next call at the state's `stage` and `resume_at`.
 """
 
@@ -23,7 +23,7 @@ TOO_FAR = 1 << 40  # arena words: more than allowed, so that the request to grow
 
 @subroutine
 def of_directory(arena, op, row):
-    """Return whether the operation transfers, cuts or allocates data of a directory (EISDIR or EBADF)."""
+    """Return whether the operation reads, writes, truncates or allocates data of a directory (EISDIR or EBADF)."""
     code = op.op
     return arena[row + file_row.STATUS] & file_row.IS_DIR and (
         records.READ <= code <= records.WRITE or records.TRUNCATE <= code <= records.FALLOCATE
@@ -100,7 +100,7 @@ def admit(s, arena, op, row):
 
 @subroutine
 def reserve_first_piece(s, arena, out, op, row, parent):
-    """Return whether the first piece of the operation surely fits; grow the tables that it changes."""
+    """Return whether `out` and the arena have room for the operation's first part; grow the tables that it changes."""
     _, stop = reach(s, arena, op, row)
     stop = max(stop, s.first_objects, 1)
     words = index.words_for(arena, row, stop) + names.words_for_name(s, arena, parent)
@@ -124,7 +124,7 @@ def any_step(s, arena, out, op, row, parent):
 
 @subroutine
 def synchronize_write(s, out):
-    """Do nothing: `perform` writes an O_SYNC write back as an fsync does, without the cost of that call."""
+    """Do nothing: `perform` stores the data of an O_SYNC write as an fsync does, without the cost of that call."""
 
 
 @subroutine
@@ -176,7 +176,7 @@ def perform(s, arena, out, op):
 
 @subroutine
 def check_prefix(s, arena, op, last):
-    """Return whether a write up to the end of page `last` gets its units: Linux's loop over pages writes what fits."""
+    """Return DONE if a write up to the end of page `last` gets its units, else FULL: Linux's loop writes what fits."""
     row = s.files + op.file * state.FILE_WORDS
     count = needed(s, arena, op, row) + missing(arena, row, op.offset >> s.shift, (last + 1) << 12 >> s.shift)
     return DONE if count <= units.available(s) else FULL

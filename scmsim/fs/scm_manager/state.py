@@ -94,14 +94,14 @@ SMALLEST, LARGEST = 2 << 20, 1 << 50
 
 
 def up(count: int, unit: int) -> int:
-    """Return `count`, or the next multiple of `unit` above it."""
+    """Return `count`, rounded up to a multiple of `unit`."""
     return -(-count // unit) * unit
 
 
 def build(
     params: dict, files: Files, table: str, made: dict[int, list], *, shift: int, entry: int, inode: int
 ) -> State:
-    """Return the state of a file system that knows the trace's `files`, with the areas on the device still to be laid out.
+    """Return the state of a file system with a row per file of the trace; its areas on the device are not laid out yet.
 
     `table` names the cost table, `made` has the templates. A unit has 2**`shift` bytes, a directory entry `entry` bytes,
     and a file has `inode` bytes of metadata in addition to its entry.

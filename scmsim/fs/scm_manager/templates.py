@@ -70,7 +70,7 @@ def _step(
 
 
 def calls() -> dict[int, list]:
-    """Return the parts of calls that are the same for all models."""
+    """Return the templates of the calls that are the same for all models."""
     plain = {
         CREATE: "create", OPEN: "open", CLOSE: "close", UNLINK: "unlink", RENAME: "rename", STAT: "stat", TRUNCATE: "truncate",
         FSYNC: "sync",
@@ -116,9 +116,9 @@ def direct() -> dict[int, list]:
 
 
 def cached(inode: int, nand: bool) -> dict[int, list]:
-    """Return the templates with a page cache in SDRAM; blocks go to the medium, or to `nand`, and back one request at a time.
+    """Return the templates with a page cache in SDRAM; each request moves blocks between the cache and the device.
 
-    A changed inode has `inode` bytes.
+    A changed inode has `inode` bytes.  If `nand`, the device is NAND flash instead of SCM.
     """
 
     def out(site: str) -> list:

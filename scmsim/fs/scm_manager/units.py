@@ -66,7 +66,7 @@ def noted(s, arena, out, at, count, linked):
 
 @subroutine
 def take_nodes(s, arena, out, row, first, last):
-    """Allocate the units that lead to the units `first` to `last` of a file; a chain needs none."""
+    """Allocate the index units that lead to the units `first` to `last` of a file; a chain needs none."""
 
 
 @subroutine
@@ -132,7 +132,7 @@ def free_run(s, arena, out, row):
 
 @subroutine
 def free_nodes(s, arena, row, stop):
-    """Free the units that lead to no unit below `stop`; a chain has none."""
+    """Free the index units that no unit below `stop` needs; a chain has none."""
 
 
 @subroutine
@@ -142,7 +142,7 @@ def read_entries(s, arena, out, row, unit):
 
 @subroutine
 def walk(s, arena, out, row, unit):
-    """Find a unit of the file, at most its last one."""
+    """Emit the search for unit `unit` of a file, or for the last unit if the file is shorter."""
     unit = min(unit, arena[row + state.UNIT_COUNT] - 1)
     if unit < 0:
         return

@@ -11,12 +11,12 @@ from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.jit import subroutine
 
 PAST_END = 8  # STATUS bit: fallocate left blocks after the file's end (WINEFS_EOFBLOCKS_FL)
-LEAF_NODES = 700  # most nodes of a tree of holes that a leaf's blocks, the nodes above it and a few other blocks take
+LEAF_NODES = 700  # maximum tree nodes for the holes that a leaf's blocks, its index nodes and a few other blocks leave
 
 
 @subroutine
 def wanted(s, arena, row, at, stop):
-    """Return how many blocks one call allocates: as many as there are to `stop`, even if some exist."""
+    """Return how many blocks one call allocates: `at` to `stop`, even if some exist; 0 if block `at` is kept."""
     if not s.replacing and table.get(arena, row + pmfs_state.BLOCKS, at) != 0:
         return 0
     return stop - at + 1
@@ -24,7 +24,7 @@ def wanted(s, arena, row, at, stop):
 
 @subroutine
 def missing(s, arena, op, row, first, stop):
-    """Return how many blocks the calls for data blocks [first, stop) allocate."""
+    """Return how many blocks WineFS's allocation calls for data blocks [first, stop) take."""
     if s.replacing:
         # A second copy that meets a hole allocates again.
         holes = stop > arena[row + pmfs_state.BLOCK_COUNT]
@@ -75,12 +75,12 @@ def give(s, arena, row, start, count):
 
 @subroutine
 def free_slots(s, arena, row, field, first, stop):
-    """Free the blocks at `first` to before `stop` of a table of the file's row, by runs; return how many blocks and runs."""
+    """Free the blocks at [first, stop) of a table of the file's row, by runs; return (blocks, runs)."""
     count, runs, start, length = 0, 0, 0, 0
     for i in range(first, stop):
         block = table.get(arena, row + field, i)
         if block == 0 and field == pmfs_state.OLD:
-            continue  # the list of replaced blocks has no gaps: a run may go on
+            continue  # the list of replaced blocks has no gaps, so a run may continue
         if length > 0 and block != start + length:
             give(s, arena, row, start, length)
             runs, length = runs + 1, 0
@@ -103,14 +103,14 @@ def can_free(s, arena):
 
 @subroutine
 def is_ready(s, arena, op):
-    """Return whether the trees of holes have nodes for the operation: for each block that it replaces, if need be."""
+    """Return whether the trees of holes have enough nodes for the operation, with one per block that it replaces."""
     pages = (op.length >> 12) + 2 if s.replacing and calls.allocates(op) else 0
     return range_tree.ready(s, arena, LEAF_NODES + pages)
 
 
 @subroutine
 def reserved(s, arena, row, op):
-    """Note a fallocate that leaves the file's size."""
+    """Note a fallocate that keeps the file's size."""
     if op.flag & records.KEEP_SIZE:
         arena[row + file_row.STATUS] |= PAST_END
 

@@ -20,10 +20,12 @@ from scmsim.fs.recovery.model import ANY, Guarantee, Known, copied
 from scmsim.fs.recovery.observe import Event
 from scmsim.fs.winefs.templates import JOURNAL_AT, NEW_INODE_BYTES
 
-SUMMARY = "WineFS: undo journals, one a CPU; strict overwrites to fresh blocks, of aligned files then in place"
+SUMMARY = (
+    "WineFS: undo journals, one per CPU; strict overwrites go to fresh blocks, in aligned files then also in place"
+)
 MODELS = ("winefs", "winefs-relaxed")
 
-REGION = 2 << 20  # bytes that the journals' end is rounded to
+REGION = 2 << 20  # bytes: the journals' end is rounded up to a multiple of this
 GUARANTEE = Guarantee("every call is atomic, overwrites too, and durable when it returns (strict mode)", True, True)
 UNFENCED = Known(
     WRITE, "",
@@ -65,7 +67,7 @@ class WineCall(Call):
         self.again = {i: (offset, length) for i, offset, length in copied(self.op, self.events, "second copy")}
 
     def handlers(self) -> dict[str, Any]:
-        """Return mechanism -> handler of its stores."""
+        """Return a mapping from each mechanism to the handler of its stores."""
         return super().handlers() | {"second copy": self._again}
 
     def refills(self) -> bool:

@@ -21,7 +21,7 @@ from scmsim.jit import subroutine
 
 NEW_START, NEW_END, OVER_START, OVER_END = 1, 2, 4, 8  # edges of a write: in a new block, in one with old bytes
 WAS_READ = 4  # STATUS bit: read since the last change
-REFILLING = 9  # `stage`, besides those of PMFS
+REFILLING = 9  # a `stage` in addition to those of PMFS
 
 
 @subroutine
@@ -36,7 +36,7 @@ def touch(s, arena, out, row):
 
 @subroutine
 def read_file(s, arena, out, op, row):
-    """Model read(); return False if room runs out."""
+    """Model read(); return False if `out` or the arena must grow."""
     if s.stage == pmfs_state.READY:
         touch(s, arena, out, row)
     return pmfs_data.read_file(s, arena, out, op, row)
@@ -57,7 +57,7 @@ def find_edges(s, arena, op, row):
 
 @subroutine
 def start_bytes(at):
-    """Return the bytes before a write in its first block, rounded up to the next multiple of 8 (never unchanged)."""
+    """Return how many bytes precede a write in its first block, rounded up to the next larger multiple of 8."""
     return (at & 4095) + 8 - (at & 7)
 
 
@@ -88,7 +88,7 @@ def fill_edges(s, arena, out, op, row):
 
 @subroutine
 def is_new(arena, row, first, last):
-    """Return whether the write made the leaf of data blocks `first` to `last`: it has no other blocks, and had none there."""
+    """Return whether the write created the leaf of data blocks [first, last]: the leaf had no block before."""
     for i in range(first & ~511, (first | 511) + 1):
         inside = first <= i and i <= last
         if table.get(arena, row + (pmfs_state.OLD if inside else pmfs_state.BLOCKS), i) != 0:
@@ -111,9 +111,9 @@ def next_old(s, arena, row, stop):
 def restore_leaf(s, arena, out, op, row):
     """Put the former blocks back into the slots of one leaf; record the fresh ones as replaced.
 
-    The code takes one former block for each slot, so after a hole they come to other slots, and the last slots get what the list
-    has after its end, which the code does not set (here 0: a hole).  A leaf that the write made, and all leaves after it, are not
-    in its list of slots.
+    WineFS's code takes the next former block of its list for each slot, even if the slot was a hole.  So the blocks after
+    a hole get into other slots, and the last slots get what follows the list, which the code does not set (here 0: a
+    hole).  The write's list of slots ends before the first leaf that the write created.
     """
     stop = (op.offset + op.length - 1) >> 12
     first, last = s.resume_at, min(s.resume_at | 511, stop)
@@ -142,7 +142,7 @@ def restore_leaf(s, arena, out, op, row):
 
 @subroutine
 def write_file(s, arena, out, op, row):
-    """Model write(); return False if room runs out."""
+    """Model write(); return False if `out` or the arena must grow."""
     first, last = op.offset >> 12, (op.offset + op.length - 1) >> 12
     if s.stage == pmfs_state.READY:
         arena[row + file_row.STATUS] &= ~WAS_READ
@@ -158,7 +158,7 @@ def write_file(s, arena, out, op, row):
             return True
         find_edges(s, arena, op, row)
         edges = s.edges
-        # the only block, which hangs in the inode, is never replaced
+        # the only block, to which the inode itself points, is never replaced
         if arena[row + pmfs_state.HEIGHT] == 0 and last == 0:
             s.replacing = 0
         open_write(s, arena, out, op, row)
@@ -187,7 +187,7 @@ def write_file(s, arena, out, op, row):
 def write_again(s, arena, out, op, row):
     """Run the second transaction: restore the former blocks, copy the data again, free the fresh blocks.
 
-    Return False if room runs out.
+    Return False if `out` or the arena must grow.
     """
     last = (op.offset + op.length - 1) >> 12
     while s.stage == pmfs_state.SWAPPING and s.resume_at <= last:

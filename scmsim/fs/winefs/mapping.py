@@ -7,5 +7,5 @@ from scmsim.fs.pmfs.mapping import mapped_as
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """Return the mapped files of a model."""
+    """Return the object that handles a model's mapped files."""
     return mapped_as(model, files, True, False)

@@ -25,23 +25,23 @@ STATE = np.dtype(
             ("strict", "i8"),  # 1: mount option strict
             ("barrier", "i8"),  # 1: a write within one block ends with a fence
             ("doubled", "i8"),  # 1: the current write copies its data twice, the second time in place
-            ("old_at", "i8"),  # data block where the list of replaced blocks goes on
+            ("old_at", "i8"),  # data block at which the list of replaced blocks continues
             ("unlisted", "i8"),  # 1: the rest of the write's leaves is not in its list of slots
             ("tails", "i8", (aligned_holes.MOST_CPUS,)),  # next position of each CPU's journal
             ("used", "i8", (aligned_holes.MOST_CPUS,)),  # `uncleaned` of each CPU's journal
         ],
     )
 )
-LARGEST = 16 << 40  # a bit per 2 MiB is in memory
+LARGEST = 16 << 40  # bytes: the model keeps a bit per 2 MiB in memory
 INODE_LOADS = 22  # bytes that a look-up loads: head of the CPU's inode table; root, height and block type of the inode
 
 
 def start(params: dict, files: Files, *, strict: bool) -> State:
-    """Return the state of an empty WineFS, mounted strict or relaxed, that knows the trace's `files`."""
+    """Return the state of an empty WineFS, mounted strict or relaxed, with a row for each of the trace's `files`."""
     if params["capacity"] > LARGEST:
-        raise UsageError(f"capacity {format_bytes(params['capacity'])} does not work; the model ends at 16TiB")
+        raise UsageError(f"capacity {format_bytes(params['capacity'])} is too large; the model ends at 16TiB")
     if not 1 <= params["cpus"] <= aligned_holes.MOST_CPUS:
-        raise UsageError(f"cpus = {params['cpus']}; use 1 to {aligned_holes.MOST_CPUS}")
+        raise UsageError(f"cpus = {params['cpus']} is out of range; give 1 to {aligned_holes.MOST_CPUS}")
     rows = costs.load("winefs-5.13", templates.ALL_COSTS, list(templates.SITES))
 
     def attach(state: State, first: int, blocks: int, table: int, count: int) -> None:

@@ -38,7 +38,7 @@ def mark_dirty(s, arena, row, f, page, count):
 
 @subroutine
 def pages_to_clear(arena, f, at, end):
-    """Return the maximum number of pages with content in the bytes [at, end)."""
+    """Return an upper bound of the number of pages with content in the bytes [at, end)."""
     return max(min((end + 4095) >> 12, arena[f + e.PAGE_COUNT]) - (at >> 12), 0)
 
 
@@ -67,7 +67,7 @@ def clear_range(s, arena, out, row, f, at, end):
 
 @subroutine
 def run_of_content(s, arena, f, page, last):
-    """Return the length of the run from `page` to at most `last`: no holes, and all in adjacent frames or all uncached."""
+    """Return the number of pages from `page` to at most `last` with content, in adjacent frames or all uncached."""
     count = page_run(s, arena, f, page, last)
     for i in range(1, count):
         if page_word(arena, f, page + i) == 0:
@@ -118,7 +118,7 @@ def has_blocks(s, arena, op, f):
 
 @subroutine
 def longest_fitting_prefix(s, arena, op):
-    """Return how many leading bytes of a write get blocks; each piece of a hole, up to 4 MiB, gets all its blocks or none."""
+    """Return how many leading bytes of a write get blocks; each part of a hole, up to 4 MiB, gets all or none."""
     f = arena[s.rows + op.file * e.ROW_WORDS + e.ROW_RECORD]
     at, end, left = op.offset, op.offset + op.length, unreserved(s)
     while at < end:
@@ -153,7 +153,10 @@ def slice_fits(s, arena, out, op, f):
 
 @subroutine
 def table_reaches(s, arena, f, end, last):
-    """Reserve words for pages up to `last` and the preallocation of a write up to `end`; return False if the arena must grow."""
+    """Reserve arena words for the page table up to page `last`, and for the preallocation of a write up to byte `end`.
+
+    Returns False if the arena must grow first.
+    """
     count = most_pages(s, arena[f + e.SIZE], end, last)
     words = words_to_hold(arena, f + e.PAGES, count)
     if not has_room(s, arena, words + n.WORDS):

@@ -39,7 +39,7 @@ def make_dirty(s, arena, out, f, page):
     record, end = arena[f + e.ROW_RECORD], (page + 1) << 12
     if not reserve_events(s, out, e.ROOM):
         return NO_ROOM
-    # only a hole may need words: after a retry the fault of a page that was read in would no longer count as a major one
+    # only a hole may make the arena grow: after a retry, the fault of a page that was read in would not count as major
     if word_of(arena, f, page) == 0:
         count = most_pages(s, arena[record + e.SIZE], end, last_of_folio(s, page))
         if not has_room(s, arena, words_to_hold(arena, record + e.PAGES, count) + FAULT_WORDS + (page >> 8) + n.WORDS):

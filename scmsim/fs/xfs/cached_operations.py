@@ -17,7 +17,7 @@ from scmsim.jit.binding import bind
 
 @subroutine
 def run_background_work(s, arena, out):
-    """Run the flusher thread and the log's workers as far as due since the last operation; return False if not finished."""
+    """Run the flusher thread and the log's workers if they are due; return False if they must be resumed."""
     while s.now >= s.next_flush:
         if s.oldest < 0:  # nothing waits to be stored: skip all periods up to now
             s.next_flush = s.now
@@ -37,13 +37,13 @@ def sync_file(s, arena, out, op, f):
 
 @subroutine
 def store_all(s, arena, out):
-    """Store all dirty pages."""
+    """Store all dirty pages for a sync; return False if this must be resumed."""
     return store_old(s, arena, out, s.now) and reserve_events(s, out, n.ROOM)
 
 
 @subroutine
 def release(s, arena, out, f):
-    """Store a truncated file, and free blocks past a file's end."""
+    """Store a truncated file and free blocks past a file's end before a close; return False if this must be resumed."""
     return (arena[f + e.LINKS] <= 0 or release_file(s, arena, out, f)) and reserve_events(s, out, n.ROOM)
 
 

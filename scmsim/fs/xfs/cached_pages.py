@@ -62,7 +62,7 @@ def free_pages(s, arena, out, f, page, last):
             block = arena[words] >> e.BLOCK_SHIFT
             release(s, arena, block, count)
             log_free_space(s, arena, block)
-            # an intent whose done item is in the same checkpoint is not logged (xlog_cil_push_work: XFS_LI_WHITEOUT)
+            # no intent is logged, as its done item is in the same checkpoint (xlog_cil_push_work: XFS_LI_WHITEOUT)
             s.reg[q.COUNT] += 1
             s.freed_extents += 1
             s.data_blocks -= count
@@ -194,7 +194,7 @@ def punch(s, arena, out, op, row, f):
 
 @subroutine
 def clear_edges(s, arena, out, row, f, at, end):
-    """Clear the first and last page of the bytes [at, end) within these bounds; the pages between them are already holes."""
+    """Clear the bytes [at, end) in their first and last page; the pages between are already holes."""
     stop = min(end, (at & ~4095) + e.BLOCK)
     clear_range(s, arena, out, row, f, at, stop)
     if end > stop:

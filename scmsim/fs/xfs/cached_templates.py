@@ -1,4 +1,4 @@
-"""Mechanisms of XFS with the page cache as templates; the templates of the log and of names are shared with xfs-dax.
+"""Templates of XFS with the page cache; those of the log and of names are shared with xfs-dax.
 
 Source: Linux 6.1 fs/xfs/{xfs_file.c,xfs_aops.c,xfs_iomap.c}, fs/iomap/buffered-io.c, mm/filemap.c, drivers/nvdimm/pmem.c
 (`memcpy_flushcache` per page).

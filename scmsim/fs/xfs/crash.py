@@ -1,11 +1,11 @@
-"""Recovery model of XFS with DAX: the log writes all metadata since the last checkpoint at once; data is written in place.
+"""Recovery model of XFS with DAX: a checkpoint logs all metadata changes since the last one; data is written in place.
 
 New blocks are zeroed before they are written.
 Units: bytes, pages of 4096 bytes.
 Source: Linux fs/xfs/{xfs_log.c,xfs_log_cil.c,xfs_log_recover.c} (records have CRCs, the replay ends at the first record
 whose CRC fails).
 
-A checkpoint holds sizes, names and block maps of that moment.  It is written with a flush of the device before and
+A checkpoint holds the sizes, names and block maps of its time.  It is written with a flush of the device before and
 after it (REQ_PREFLUSH, REQ_FUA); the model's template counts both flushes after it, so this module moves the first one
 back to its place.
 """
@@ -35,7 +35,7 @@ class RecoveryModel(Ext4):
     guarantee = GUARANTEE
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events with the flush before each checkpoint."""
+        """Return the events with a flush of the device inserted before each checkpoint."""
         out: list[Event] = []
         for i, event in enumerate(events):
             if writes_log(event) and not (i and writes_log(events[i - 1])):

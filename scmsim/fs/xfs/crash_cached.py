@@ -41,7 +41,7 @@ class RecoveryModel(Cached, Logged):
         """Return the writes of each event."""
         if op.op == r.FALLOCATE and op.offset + op.length <= self.cache.of(int(op.file)).size:
             op = op.copy()
-            # XFS compares the end with the size in memory, ext4 with that on the device (xfs_file_fallocate)
+            # XFS compares the range's end with the size in memory, ext4 with that on the device (xfs_file_fallocate)
             op.flag |= r.KEEP_SIZE
         if op.op != r.TRUNCATE or op.new_size > self.cache.of(int(op.file)).size:
             return super().interpret(op, version, events)

@@ -103,7 +103,10 @@ def wants_leaf(s, arena, f):
 
 @subroutine
 def add_blocks(s, arena, f, page, want, mark):
-    """Allocate up to `want` adjacent blocks for the pages from `page` on; return how many.  Page words get the flags `mark`."""
+    """Allocate up to `want` adjacent blocks for the pages from `page` on; return how many.
+
+    The packed words of the pages get the flags `mark`.
+    """
     block = allocate(s, arena, goal_of(s, arena, f, page, want), want, True)
     words = arena[f + e.PAGES] + page
     # before and after the change, count the extents at the ends of the run: the new blocks may join their neighbours
@@ -200,7 +203,7 @@ def free_pages(s, arena, out, f, page, last):
             block = arena[words] >> e.BLOCK_SHIFT
             release(s, arena, block, count)
             log_free_space(s, arena, block)
-            # each transaction logs an intent and its done item (EFI, EFD)
+            # each transaction logs an intent to free extents and its done item (EFI, EFD)
             if s.reg[q.COUNT] % n.FREE_AT_ONCE == 0:
                 add_bytes(s, 2 * n.INTENT)
             add_bytes(s, 2 * n.EXTENT_BYTES)
@@ -245,7 +248,7 @@ def note_change(s, arena, out, f):
 
 @subroutine
 def reserve_range(s, arena, out, f, first, last):
-    """Reserve arena words to fill the holes in the pages [first, last]; return NO_ROOM, or FULL if blocks are lacking, or DONE."""
+    """Reserve arena words to fill the holes in the pages [first, last]; return NO_ROOM, FULL (no blocks) or DONE."""
     if holes(arena, f, first, last) > unreserved(s):
         return FULL
     words = table.words_to_hold(arena, f + e.PAGES, last + 1) + 4 * arena[f + e.LEAF_COUNT] + n.WORDS

@@ -33,7 +33,7 @@ def is_delayed(word):
 
 @subroutine
 def length_before(arena, f, page):
-    """Return the number of pages before `page` in adjacent blocks, over several extents, too; 0 if a hole is before it."""
+    """Return how many pages before `page` are in adjacent blocks, across extents, too; 0 if `page` follows a hole."""
     if page == 0 or page_word(arena, f, page - 1) == 0:
         return 0
     last = arena[f + e.PAGES] + page - 1
@@ -76,7 +76,10 @@ def preallocation(s, arena, f, at, size):
 
 @subroutine
 def most_pages(s, f_size, end, last):
-    """Return how many pages a file's page table needs at most for a write up to byte `end`, with preallocation after `last`."""
+    """Return the maximum number of pages that a file's page table needs for a write up to byte `end`.
+
+    `last` is the last page written, after which the write may preallocate; `f_size` is the file's size in bytes.
+    """
     if end <= f_size or end <= 1 << SMALLEST_SHIFT:
         return last + 1
     return last + 1 + SMALLEST + min(2 * (last + 1), max(unreserved(s), 0))
@@ -84,9 +87,9 @@ def most_pages(s, f_size, end, last):
 
 @subroutine
 def reserve_blocks(s, arena, f, at, end, size):
-    """Reserve blocks for the hole at byte `at` of a write up to byte `end`; past the file's end, reserve more for later writes.
+    """Reserve blocks for a write's hole at byte `at`, and more past the file's end for later writes.
 
-    `size` is the file's length in bytes when the write reaches `at`.
+    The write ends before byte `end`; `size` is the file's length in bytes when the write reaches `at`.
     """
     page, stop = at >> 12, min(end, at + PIECE)
     last, first_known = (stop + 4095) >> 12, page + 1

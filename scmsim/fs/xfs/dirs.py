@@ -26,13 +26,13 @@ LAST = e.BLOCK - 1
 
 @subroutine
 def short_bytes(arena, row):
-    """Return the size in bytes of a file's entry in its directory's inode: length, offset, name, type, inode number."""
+    """Return the size in bytes of a file's entry in the directory's inode: length, offset, name, type, inode number."""
     return arena[row + e.ROW_NAME] + 8
 
 
 @subroutine
 def entry_bytes(arena, row):
-    """Return the size in bytes of an entry in a data block: inode number, length, name, type, tag, rounded up to 8."""
+    """Return the bytes, a multiple of 8, of an entry in a data block: inode number, length, name, type, tag."""
     return (arena[row + e.ROW_NAME] + 19) & ~7
 
 
@@ -51,7 +51,7 @@ def give_block(s, arena, item):
     block = arena[item + n.HOME]
     release(s, arena, block, 1)
     log_free_space(s, arena, block)
-    # an intent and its done item of one extent (EFI, EFD)
+    # an intent to free one extent, and its done item (EFI, EFD)
     add_bytes(s, s.intents * 2 * (n.INTENT + n.EXTENT_BYTES))
     s.freed_extents += 1
     drop_buffer(s, arena, item)
@@ -60,7 +60,7 @@ def give_block(s, arena, item):
 
 @subroutine
 def goal_after(s, arena, item):
-    """Return the block after an item's block: the goal for the directory block that follows (xfs_bmap_adjacent)."""
+    """Return the goal for the directory block that follows an item's block: the next block (xfs_bmap_adjacent)."""
     block = arena[item + n.HOME] + 1
     return block if block % s.ag_blocks and block < s.blocks else block - 1
 
@@ -128,7 +128,7 @@ def free_leaf(s, arena, d):
 
 @subroutine
 def most_short(s, arena, d):
-    """Return how many bytes of entries fit in a directory's inode: FORK_BYTES in the root inode, which mkfs.xfs makes."""
+    """Return how many bytes of entries fit in a directory's inode; the root's, which mkfs.xfs makes, has FORK_BYTES."""
     return (n.FORK_BYTES if arena[d + e.INODE] == n.ROOT_INODE else s.fork) - n.SHORT_HEADER
 
 
@@ -170,7 +170,7 @@ def log_stale_hash(s, arena, d, entry):
 
 @subroutine
 def log_free_room(s, arena, d, index):
-    """Log the change of the free space of the data block at `index`."""
+    """Log that the free space of the data block at `index` changed."""
     if arena[d + n.FORM] == n.WITH_NODE:
         log_buffer(s, arena, arena[d + n.FREES], 0, n.DATA_HEADER - 1)
         at = n.DATA_HEADER + 2 * index % 4032
@@ -182,7 +182,7 @@ def log_free_room(s, arena, d, index):
 
 @subroutine
 def takes(arena, item, need):
-    """Return whether a data block has room for `need` bytes."""
+    """Return whether a data block exists and has room for `need` bytes."""
     return item != 0 and arena[item + n.FILL] + need <= e.BLOCK - n.DATA_HEADER
 
 
@@ -297,7 +297,7 @@ def to_inode(s, arena, d):
 
 @subroutine
 def log_directory(s, arena, out, d):
-    """Log the directory's inode with its size and times, and with its names or the extents of its blocks."""
+    """Log the directory's inode: its size and times, and its names or the extents of its blocks."""
     if arena[d + n.FORM] == n.IN_INODE:
         log_fork(s, arena, out, d, (arena[d + e.ENTRIES] + 9) & ~3)
         return
@@ -373,7 +373,7 @@ def forget_entry(s, arena, out, row, d):
 
 @subroutine
 def clear_entry(s, arena, row, d):
-    """Free a name's bytes; free its data block if that has no other name, and a leaf if the leaves are too empty."""
+    """Free a name's bytes; free its data block if no other name is in it, and a leaf if the leaves are too empty."""
     entry = arena[arena[row] + n.ENTRY]
     item = table.get(arena, d + e.PAGES, entry >> 12)
     if item == 0:  # the name moved when the directory changed its form

@@ -7,7 +7,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.xfs.inodes import inode_block
 from scmsim.jit import subroutine
 
-GAPS = 4  # a gap of more than this many requests to a neighbour is ignored (XFS_ALLOC_GAP_UNITS)
+GAPS = 4  # a neighbour farther away than this many times the request's length is ignored (XFS_ALLOC_GAP_UNITS)
 
 
 @subroutine
@@ -24,7 +24,7 @@ def is_in_group(s, block, of):
 
 @subroutine
 def delayed_goal(s, arena, f, page, want):
-    """Return the goal of `want` blocks for the delayed pages from `page` on: only the extent before them counts.
+    """Return the goal of `want` blocks for the delayed pages from `page` on, from the extent before them.
 
     The extent that follows is the delayed one itself, which has no block yet.
     """

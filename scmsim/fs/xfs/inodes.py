@@ -40,7 +40,7 @@ def group_of(s, arena, inode):
 
 @kernel
 def know_chunk(s, arena, block):
-    """Add the chunk of 64 free inodes at `block`; the caller must have reserved arena words."""
+    """Record the chunk of 64 free inodes that starts at `block`; the caller must have reserved arena words."""
     chunk = s.inode_count // n.CHUNK_INODES
     table.reserve(s, arena, s.chunks, (chunk + 1) * n.CHUNK_WORDS)
     s.inode_count += n.CHUNK_INODES
@@ -72,7 +72,7 @@ def _add_chunk(s, arena, group):
 
 @kernel
 def _closest(s, arena, group, parent):
-    """Return the chunk of a group with a free inode that serves a child of the inode `parent`; forget full chunks."""
+    """Return the chunk of a group from which a child of the inode `parent` gets its inode; unlist full chunks."""
     place = s.inode_groups + group * n.INODE_GROUP_WORDS
     is_near, newest = group_of(s, arena, parent) == group, arena[place + n.NEWEST] - 1
     if not is_near and newest >= 0 and arena[chunk_row(s, arena, newest) + n.FREE]:
@@ -103,9 +103,10 @@ def _closest(s, arena, group, parent):
 
 @kernel
 def take_inode(s, arena, parent, is_dir):
-    """Return a free inode for a child of the inode `parent`, -1 if there is none; sets `new_chunk` if it is in a new chunk.
+    """Take and return a free inode for a child of the inode `parent`, -1 if there is none.
 
-    The caller must have checked that the arena has room for one more chunk.
+    Sets `new_chunk` to 1 if the inode is in a new chunk, else to 0.  The caller must have checked that the arena has
+    room for one more chunk.
     """
     first = group_of(s, arena, parent)
     if is_dir:

@@ -1,8 +1,8 @@
 """Log of XFS: changed items join the committed item list (CIL), a checkpoint logs them, the log worker writes them in place.
 
-A checkpoint logs the state that an item has at that moment, once, however often the item changed before: of a buffer the chunks of
-128 bytes that changed since it was last written in place, of an inode the core and the changed fork.  A checkpoint of n
-bytes stores n bytes, a header of 512 bytes per log buffer and 12 bytes per region that is split, rounded up to the
+A checkpoint logs each item once, in its current state, however often the item changed before: of a buffer, the chunks
+of 128 bytes that changed since it was last written in place; of an inode, the core and the changed fork.  A checkpoint
+of n bytes stores n bytes, a header of 512 bytes per log buffer and 12 bytes per region that is split, rounded up to the
 log's unit.
 Source: Linux 5.13 fs/xfs/{xfs_log.c: xlog_write, xlog_sync; xfs_log_cil.c: xlog_cil_push_work; xfs_buf_item.c,
 xfs_inode_item.c, xfs_trans_ail.c}.  Simplified: a full log is pushed as a whole, while XFS pushes its oldest quarter; an idle
@@ -114,7 +114,7 @@ def log_fork(s, arena, out, f, count):
 
 @subroutine
 def log_free_space(s, arena, block):
-    """Log the change of free space at `block`: its group's header, and a record in each of the group's two free-space trees."""
+    """Log that free space at `block` changed: its group's header, and a record in each of the two free-space trees."""
     group = s.ag_items + (block // s.ag_blocks * n.AG_ITEMS << n.ITEM_ORDER)
     for kind in range(n.AGF, n.CNT + 1):
         log_buffer(s, arena, group + (kind << n.ITEM_ORDER), 0, n.DATA_HEADER)
@@ -122,7 +122,7 @@ def log_free_space(s, arena, block):
 
 @subroutine
 def log_inode_use(s, arena, inode, first, last):
-    """Log the change of an inode's use: bytes [first, last] of the inode header of its group, and the records of its chunk."""
+    """Log that an inode's use changed: bytes [first, last] of its group's inode header, and its chunk's records."""
     number = arena[chunk_row(s, arena, inode // n.CHUNK_INODES) + n.NUMBER]
     group = s.ag_items + (group_of(s, arena, inode) * n.AG_ITEMS << n.ITEM_ORDER)
     log_buffer(s, arena, group + (n.AGI << n.ITEM_ORDER), first, last)

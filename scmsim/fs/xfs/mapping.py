@@ -25,7 +25,7 @@ def has_background_work(s):
 
 @subroutine
 def give_blocks(s, arena, out, f, page, count):
-    """Give cleared blocks to the first pages of `count` pages, all of them holes or all unwritten; return (outcome, pages)."""
+    """Give cleared blocks to the first of `count` pages, all holes or all unwritten; return (outcome, pages served)."""
     record, last = arena[f + e.ROW_RECORD], page + count - 1
     words = words_to_hold(arena, record + e.PAGES, last + 1) + n.WORDS + 4 * arena[record + e.LEAF_COUNT]
     if not reserve_events(s, out, n.ROOM) or not has_room(s, arena, words + FAULT_WORDS + (last >> 8)):

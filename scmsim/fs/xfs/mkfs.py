@@ -14,7 +14,7 @@ from scmsim.fs.xfs import cached_templates, templates
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.inodes import know_chunk, take_inode
 
-SMALLEST_DEVICE = 300 << 8  # blocks of a device that mkfs.xfs 6.1 accepts: 300 MiB
+SMALLEST_DEVICE = 300 << 8  # blocks of the smallest device that mkfs.xfs 6.1 accepts: 300 MiB
 LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
 
 
@@ -45,7 +45,7 @@ def start(
     fork: int = n.FORK_BYTES,
     leaf_by_inode: bool = False,
 ) -> State:
-    """Return the state of an empty XFS of `params["capacity"]` bytes that knows the trace's `files`.
+    """Return the state of an empty XFS of `params["capacity"]` bytes with a row for each of the trace's `files`.
 
     `table` names the costs; `fork` is the space, in bytes, for extents or entries in a new inode; `leaf_by_inode`
     places the leaves of a file's extents near its inode.
@@ -103,7 +103,7 @@ def start(
 def layout(blocks: int, groups: int, log: int, unit: int) -> tuple[list[tuple[int, int]], list[int]]:
     """Return the ranges (first block, blocks) that mkfs.xfs uses, and the first blocks of the chunks of inodes.
 
-    With a `unit` of more than a block each group has a chunk, and nothing is free before the first multiple of the unit after it.
+    If `unit` exceeds one block, each group has a chunk, and its free blocks start at a multiple of `unit` after it.
     """
     size = -(-blocks // groups)
     used, chunks = [], []

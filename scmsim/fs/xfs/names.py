@@ -138,7 +138,7 @@ def create(s, arena, out, op, row, d):
 
 @subroutine
 def unlinked(s, arena, out, f):
-    """Record that a file that is not freed yet lost a link; without any link left, it joins a list of unlinked inodes."""
+    """Record that a file lost a link but is not freed yet; with no link left, it joins its group's unlinked inodes."""
     if arena[f + e.LINKS] <= 0:
         at = UNLINKED + 4 * (arena[f + e.INODE] % n.CHUNK_INODES)
         log_inode_use(s, arena, arena[f + e.INODE], at, at + 3)  # xfs_iunlink

@@ -1,4 +1,4 @@
-"""Operations of XFS with DAX, and hooks by which XFS with the page cache differs."""
+"""Operations of XFS with DAX, and the hooks that XFS with the page cache replaces."""
 
 from scmsim.alloc import xfs_busy
 from scmsim.core import records as r
@@ -30,8 +30,8 @@ PAGE_EVENTS = 24  # maximum number of events that the write of one page emits
 def run_background_work(s, arena, out):
     """Run the log's background workers that are due; return False if `out` must grow first.
 
-    They write a checkpoint when the CIL is large or a search for blocks found only busy blocks, and all metadata in place when the
-    log is 3/4 full or the period of the log worker has passed.
+    They write a checkpoint when the committed item list (CIL) is large, or when a search for blocks found only busy
+    ones.  They write all metadata in place when the log is 3/4 full, or when the period of the log worker has passed.
     """
     if s.now >= s.next_tick:  # xfs_log_worker
         s.push |= s.cil_bytes > 0 or s.ail_items > 0
@@ -163,7 +163,7 @@ def change_file(s, arena, out, op, row, f):
 
 @subroutine
 def extents_of(arena, f):
-    """Return how many extents the removal of file `f` frees, with its extent leaves and directory blocks; 0 if `f` is 0."""
+    """Return how many extents the removal of file `f` frees, including leaves and directory blocks; 0 if `f` is 0."""
     if f == 0:
         return 0
     return arena[f + e.EXTENTS] + arena[f + e.LEAF_COUNT] + (arena[f + e.PAGE_COUNT] if arena[f + e.IS_DIR] else 0)
@@ -171,7 +171,7 @@ def extents_of(arena, f):
 
 @subroutine
 def can_free(s, arena, op, row):
-    """Allocate the list nodes that record the extents an operation may free as busy; return False if the arena must grow first.
+    """Allocate a list node for each extent that a call may free and make busy; return False if the arena must grow.
 
     An operation allocates its nodes once, even if it is resumed, so the arena's contents do not depend on the buffer's size.
     """

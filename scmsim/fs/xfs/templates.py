@@ -1,4 +1,4 @@
-"""Mechanisms of XFS as templates: the events of each mechanism, in the order of the source.
+"""Templates of XFS with DAX: the events that each of its mechanisms emits, in the order of the source.
 
 Registers, and the numbers of the templates that the shared data kernels emit, are those of linux/templates.py.  Sources:
 Linux 5.13 fs/xfs/{xfs_file.c,xfs_iomap.c,xfs_log.c,xfs_log_cil.c,xfs_trans_ail.c}, fs/dax.c,
@@ -41,7 +41,7 @@ _STEPS = TemplateBuilder(SITES, COSTS, KERNEL)
 
 
 def call(steps: TemplateBuilder, cost: str) -> list:
-    """Return the events of a call that looks at an inode."""
+    """Return the steps of a call that reads an inode: its cost, and a load of the inode."""
     return [steps.work(cost, 1), steps.run(LOAD, "transaction", q.INODE, 0, 64)]
 
 

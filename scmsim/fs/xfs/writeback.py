@@ -1,4 +1,4 @@
-"""Write-back of XFS with the page cache: dirty pages of a file, or of a range, in order of their place in the file.
+"""Write-back of XFS with the page cache: store a file's dirty pages, or those of a range, in page order.
 
 Source: Linux 6.1 fs/xfs/xfs_aops.c (xfs_vm_writepages, xfs_map_blocks), fs/iomap/buffered-io.c (iomap_do_writepage).
 """
@@ -13,7 +13,7 @@ from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.delayed import convert_delayed, finish_storing
 from scmsim.jit import subroutine
 
-STEP_PAGES = 4096  # pages of one step, and most pages of one I/O (IOEND_BATCH_SIZE)
+STEP_PAGES = 4096  # maximum number of pages in one step and in one I/O (IOEND_BATCH_SIZE)
 RUN_EVENTS = 16  # maximum number of events of a run of pages: a load, a store, an allocation, a conversion
 TO_THE_END = 1 << 50  # page after every file
 
@@ -96,7 +96,7 @@ def store_range(s, arena, out, f, first, last):
 
 @subroutine
 def store_old(s, arena, out, limit):
-    """Write back the files that became dirty at `limit` or earlier; return False if that is not finished."""
+    """Write back the files that became dirty at time `limit` (ns) or earlier; return False if that is not finished."""
     while s.oldest >= 0 and arena[arena[s.oldest] + e.DIRTY_SINCE_NS] <= limit:
         if not store_range(s, arena, out, arena[s.oldest], 0, TO_THE_END):
             return False

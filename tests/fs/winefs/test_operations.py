@@ -137,7 +137,7 @@ def test_names_are_found_without_looking_at_records():
 
 
 def test_parameters_are_checked():
-    with pytest.raises(UsageError, match="cpus = 65; use 1 to 64"):
+    with pytest.raises(UsageError, match="cpus = 65 is out of range; give 1 to 64"):
         model(cpus=65)
     with pytest.raises(UsageError, match="ends at 16TiB"):
         model(capacity="17TiB")
