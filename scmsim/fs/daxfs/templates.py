@@ -27,7 +27,7 @@ COSTS = (
     "readdir", "list_entry",
 )  # fmt: skip
 
-AT, REST = 30, 31  # registers after those of Linux: a place in the table or the pool, bytes of a probe that wrapped
+AT, REST = 30, 31  # registers after those of Linux: a device offset; bytes that a probe reads after wrapping around
 
 OPEN, CLOSE, FSYNC, STAT, OTHER = q.OPEN, q.CLOSE, q.FSYNC, q.STAT, q.OTHER
 (

@@ -29,18 +29,18 @@ LARGEST = 16 << 40
 FIELDS = [
     *HEADER,
     *first_fit.FIELDS,
-    ("origin", "i8"),  # of the pool's bitmap: byte 0 (see alloc.contiguity)
+    ("origin", "i8"),  # offset in the pool of the first page of its bitmap: 0 (see alloc.contiguity)
     ("shift", "i8"),  # log2 of the bytes of a page
     *file_row.FIELDS,
     ("stage", "i8"),  # of the current operation, see NEW
     ("resume_at", "i8"),  # byte at which the operation resumes
     ("closes", "i8"),
-    ("start_at", "i8"),  # address of the pool's first page
+    ("start_at", "i8"),  # physical address of the pool's first page
     ("is_device", "i8"),  # 1: device-dax
     ("owner", "i8"),  # device-dax: row of the file that is the device, 0: none yet
     ("ported", "i8"),
     ("reserved", "i8"),  # reserved pages without memory
-    ("used", "i8"),  # pages of files
+    ("used", "i8"),  # pages that files hold
     ("unwritable", "i8"),  # writes, and reads of device-dax, that were refused
     # refused truncates to a length that is not a multiple of the page size; on device-dax every truncate and fallocate
     ("fixed_lengths", "i8"),

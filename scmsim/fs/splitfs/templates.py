@@ -1,4 +1,4 @@
-"""Define SplitFS's mechanisms as templates: those of ext4-dax with copies by the program, and those of the library.
+"""Define SplitFS's mechanisms as templates: ext4-dax's, except that the program copies the data, and the library's.
 
 Source: utsaslab/SplitFS splitfs/fileops_nvp.c (_nvp_extend_write, _nvp_do_pwrite, fsync_flush_on_fsync), log.c
 (persist_append_entry, persist_op_entry), kernel fs/ext4/move_extent.c (ext4_dynamic_remap).
