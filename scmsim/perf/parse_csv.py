@@ -56,7 +56,7 @@ def _patterns(sep: str) -> _Patterns:
 
 
 def parse(lines: list[tuple[int, str]], sep: str) -> Stat:
-    """Return the contents of the numbered lines; raise UsageError for a row that is cut off or wrong."""
+    """Parse numbered lines; raise UsageError for a row that is cut off or wrong."""
     if sep in _ALWAYS_IN_NAMES:
         raise UsageError(_ambiguous(sep))
     patterns, found = _patterns(sep), Stat()
