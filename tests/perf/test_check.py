@@ -166,7 +166,7 @@ def test_an_empty_machine_is_no_crash(tmp_path: Path) -> None:
             False,
             "page cache in front of persistent memory: mount with dax",
         ),
-        ("/dev/pmem0 /mnt/dax ext4 rw,dax=always 0 0", False, "1", None, "mounted with dax, but files are accessed through"),
+        ("/dev/pmem0 /mnt/dax ext4 rw,dax=always 0 0", False, "1", None, "mounted with dax, but files"),
         ("/dev/pmem0 /mnt/dax ext4 rw,dax=always 0 0", True, "0", None, "statx reports DAX, but queue/dax is 0"),
         ("/dev/pmem0 /mnt/dax ext4 rw,dax=always 0 0", None, "1", None, "a file there could not be examined"),
         ("/dev/pmem0 /mnt/dax ext4 rw,dax=never 0 0", None, "1", False, "page cache"),
