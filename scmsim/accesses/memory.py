@@ -1,9 +1,9 @@
 """Write requests to persistent memory for memory simulators: a line of text for each 64 bytes loaded or written back.
 
-Loads are the loads of the model's events, for which no CPU cache is simulated.  Writes are the lines that leave the CPU's caches
-and streaming stores, as the counter `lines_written_back` counts them.  Addresses are offsets in the device.  Sources of the
-formats: Ramulator 2.1 src/ramulator/frontend/impl/memory_trace/loadstore_trace.cpp; DRAMsim3 src/common.cc (`operator>>` of Transaction)
-and src/cpu.cc (TraceBasedCPU).
+Loads are the loads of the model's events, for which no CPU cache is simulated.  Writes are the lines that leave the CPU's
+caches and streaming stores, as the counter `lines_written_back` counts them.  Addresses are offsets in the device.  Sources
+of the formats: Ramulator 2.1 src/ramulator/frontend/impl/memory_trace/loadstore_trace.cpp; DRAMsim3 src/common.cc
+(`operator>>` of Transaction) and src/cpu.cc (TraceBasedCPU).
 """
 
 from typing import IO
