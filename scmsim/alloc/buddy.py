@@ -11,11 +11,11 @@ import numpy as np
 from scmsim.alloc.bitmap import lowest_bit
 from scmsim.jit import kernel
 
-SMALLEST_SHIFT, LARGEST_SHIFT = 5, 17  # log2 of bytes
+SMALLEST_SHIFT, LARGEST_SHIFT = 5, 17  # log2 of the bytes of the smallest and the largest block
 ORDERS = LARGEST_SHIFT - SMALLEST_SHIFT + 1
 TOP = ORDERS - 1  # order of a chunk
-LEAVES = 1 << TOP  # smallest blocks of a chunk
-WORDS = 2 * LEAVES // 64  # bitmap words of a chunk
+LEAVES = 1 << TOP  # number of smallest blocks in a chunk
+WORDS = 2 * LEAVES // 64  # words of a chunk's bitmap
 AT_ONCE = 64  # chunks for which bitmaps are reserved from the start
 
 _ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64

@@ -105,7 +105,7 @@ def attach(state, used, stored, blocks: int) -> None:
 
 @kernel
 def _is_chunk_free(s, arena, start, length):
-    """Return whether `length` blocks (a power of two) from its multiple `start` on are free."""
+    """Return whether the `length` blocks from `start` on are free; `length` is a power of two, `start` a multiple of it."""
     if length < 64:
         mask = ~(-_ONE << length) << (start & 63)
         return arena[s.bits + (start >> 6)] & mask == mask

@@ -44,7 +44,7 @@ def _is_good(s, arena, group, criterion):
     if free == 0 or (criterion < ANY and free < s.want):
         return False
     if criterion == POWER2:
-        # the first group of a flex group is kept for directories and other metadata
+        # the first group of a flex group is reserved for directories and other metadata
         is_kept = s.flex_shift >= m.RESERVED_FLEX_SHIFT and group & ((1 << s.flex_shift) - 1) == 0
         return not (s.for_data and is_kept) and arena[row + m.LARGEST] >= s.power
     return criterion >= SLOW or free // fragments >= s.want

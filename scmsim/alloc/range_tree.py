@@ -72,7 +72,7 @@ def _replace(s, arena, root, n, by):
         put(s, arena, parent, LEFT, by)
     else:
         put(s, arena, parent, RIGHT, by)
-    put(s, arena, by, PARENT, parent)  # of node 0, too: `erase` repairs the tree from there on
+    put(s, arena, by, PARENT, parent)  # also if `by` is node 0: `erase` repairs the tree from there on
     return root
 
 

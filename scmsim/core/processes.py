@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent import futures
 
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, an option of prctl
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from scmsim.lab.outcome import Outcome
 
 SUFFIX = ".calls.parquet"
 FORMAT = 1
-MISSES = ("l1_misses", "walks")  # of a TLB; only if they were counted
+MISSES = ("l1_misses", "walks")  # TLB misses, present only if they were counted
 LABELS = ("op", "unit", "kind", "task", "site", "function", "stack")
 
 

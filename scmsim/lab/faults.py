@@ -11,7 +11,7 @@ EXTENT = np.dtype(
     ]
 )  # fmt: skip  # tag: `buffer` of the operation that requested the extent
 HEAD = struct.Struct("<4Q")  # whether sizes of page-table entries are known, counts of regions and extents, unused
-MOST = 64 << 20  # bytes
+MOST = 64 << 20  # maximum bytes of the report
 
 
 def read(raw: bytes) -> tuple[np.ndarray, np.ndarray, bool]:

@@ -20,7 +20,7 @@ _ADDRESS = 0x000FFFFFFFFFF000
 PRESENT, LARGE = 1, 1 << 7
 SHIFTS = (39, 30, 21, 12)
 _MOST_TABLES = 1 << 18  # limit of tables in a walk; a guest with some GiB of memory has some thousands
-_KERNEL_HALF = 256  # first of the top table's 512 entries
+_KERNEL_HALF = 256  # index of the first of the top table's 512 entries that maps kernel addresses
 
 Range = tuple[int, int, int]  # first address, address after the last, log2 of the page size
 

@@ -57,7 +57,7 @@ UNKNOWN = (1 << 64) - 1  # value of a number in the guest's output that the gues
 PASSES = ("append", "rewrite", "read", "wsync")
 TOUCHES = (ULOAD, USTORE, UFLUSH, UFENCE)  # operations of a program that are not system calls
 # Operations of the lab only.  LAYOUT: the guest reports where a file is (file -1: all files and the free space).  REMAKE: it
-# makes its file system again, with `file2` of the files, from number `file` on.
+# makes its file system again, for the `file2` files from number `file` on.
 LAYOUT = 255
 REMAKE = 254
 _BY_NAME = (CREATE, OPEN, UNLINK, LINK, MKDIR, RMDIR, STAT)

@@ -25,7 +25,7 @@ _FRAME = 0x000FFFFFFFFFF000
 _WORDS = 8  # 64-bit fields of a struct page
 _MOST_CACHES = 4096
 _BEHIND = 512  # maximum bytes of a kmem_cache before its list head
-_FIELDS = 64  # first bytes of a kmem_cache, with the size of its objects
+_FIELDS = 64  # the first bytes of a kmem_cache, which contain the size of its objects
 _KMALLOC = re.compile(r"kmalloc-(\d+)(k?)")
 
 

@@ -16,7 +16,7 @@ from scmsim.mmu.replay import replay
 SIZES = ("4KiB", "2MiB", "1GiB")
 PLACES = len(REGIONS) * len(SIZES)
 COLUMNS = ("lookups", "l1_misses", "stlb_hits", "walks")
-_BATCH = 1 << 16  # runs
+_BATCH = 1 << 16  # runs of pages in a batch
 Row = dict[str, Any]
 
 

@@ -14,7 +14,7 @@ class Request:
     """A request to a back end: what to count, and how."""
 
     count: str = "all"  # "all": user and kernel mode together; "split": both separately; "user": user mode alone
-    counters: tuple[str, ...] = ()  # counter fields; empty for the fields of the thesis' study (`hardware.fields`)
+    counters: tuple[str, ...] = ()  # counter fields; empty for the fields of the thesis's study (`hardware.fields`)
     # whether one pass counts all events and perf scales their values, instead of passes that need no multiplexing
     multiplexed: bool = False
     # whether to raise EnvironmentProblem without a hardware PMU, instead of counting only software events

@@ -14,7 +14,7 @@ EXTENSIVE = (
     "l1_misses", "l2_misses", "llc_misses", "tlb_traffic", "dtlb_lookups", "dtlb_l1_misses", "dtlb_walks",
     "dtlb_kernel_l1_misses", "dtlb_kernel_walks",
 )  # fmt: skip
-_SAME_OPERATION = {"append": "write"}  # the microbenchmark's name for the thesis' write, which writes a fresh file
+_SAME_OPERATION = {"append": "write"}  # the microbenchmark's name for the thesis's write, which writes a fresh file
 KEYS = ("fs", "operation", "file_bytes", "unit_bytes")
 
 

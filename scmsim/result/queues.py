@@ -27,7 +27,7 @@ class Load:
 
     threads: int  # number of threads
     calls_per_ns: float  # completed calls of all threads together, per ns
-    present: dict[str, float]  # mean number of threads at each station, waiting ones included
+    present: dict[str, float]  # mean number of threads at each station, including waiting ones
     busy: dict[str, float]  # share of the time in which each station is busy
     waiting: dict[str, float]  # mean time of a call at each station beyond the station's demand, ns
 

@@ -19,9 +19,9 @@ from scmsim.core.units import format_bytes
 
 PAGE, LINE, GRANULES = 4096, 64, (64, 256, 4096)
 POINTER = 8  # bytes of a pointer of an index, of a log's tail, of a log's state
-HEADER = 64  # header of a log record: address, length, transaction, commit
-ENTRY = 64  # entry of a log-structured file system for one write
-REPLACEMENT = 16  # entry of MCoW's log: <destination, source>
+HEADER = 64  # bytes of the header of a log record: address, length, transaction, commit
+ENTRY = 64  # bytes of the entry that a log-structured file system logs for one write
+REPLACEMENT = 16  # bytes of an entry of MCoW's log: <destination, source>
 GRAINS = (4 << 10, 2 << 20, 1 << 30)
 
 

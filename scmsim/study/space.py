@@ -19,12 +19,12 @@ from scmsim.pipeline import Progress, model_params, open_source, place, reported
 from scmsim.study.page_size.from_model import laid_out, not_modelled, touched_files
 from scmsim.study.page_size.rules import HUGE, WHOLE
 
-INODE_BYTES = 128  # PMFS and NOVA
-EXTENT_BYTES = 16  # estimate: start and length of a run in an index
+INODE_BYTES = 128  # bytes of an inode of PMFS and NOVA
+EXTENT_BYTES = 16  # estimated bytes of an extent in an index: start and length of a run
 TABLE_BYTES = 4096
 _ENTRY_BYTES = 8  # bytes of a page-table entry
 _NODES = 1 << 12
-_FAN = 512  # entries of a page table
+_FAN = 512  # number of entries of a page table
 MIB = 1 << 20
 GIANT = 1 << 30
 LARGEST = 1 << 44  # bytes of the largest device; its bitmap takes 512 MiB

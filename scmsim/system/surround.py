@@ -53,7 +53,7 @@ VMALLOC, VMALLOC_END, STACK_BYTES = 0xFFFF_C900_0000_0000 - (1 << 64), 0xFFFF_E9
 PROGRAM, OTHER = 3 << 45, 7 << 44  # first pages of the program and of the other process, above all threads' buffers
 _SMALL = 12  # log2 of the bytes of a page
 _EVERYTHING = 1 << 40  # bytes of kernel addresses, which are too many to be invalidated page by page
-PROCESS, IN_KERNEL, ANOTHER = range(1, 4)  # address spaces, as INVALIDATE names them
+PROCESS, IN_KERNEL, ANOTHER = range(1, 4)  # numbers of address spaces in INVALIDATE events
 
 
 def start(system: Mapping[str, Any], time: Mapping[str, float], pcid: bool, trash: int) -> np.recarray:

@@ -20,10 +20,10 @@ COPY_WINDOW = METADATA + (16 << 40) + (1 << 39)  # virtual address of a superpag
 NORMAL, SUPER = 12, 21  # log2 of the bytes of a page
 PIECE = 512  # pages that one page of entries maps
 
-MOST_PAGES = 1 << 31  # most pages of a file: 8 TiB, the largest range
+MOST_PAGES = 1 << 31  # maximum number of pages of a file: 8 TiB, the largest range
 TOO_FAR = 1 << 40  # arena words: more than the arena may have, so growing it ends the replay with an error
-MAP_EVENTS = 48  # most events of one call of `fill`
-UNMAP_EVENTS = 64  # most events of one call of `release_from`
+MAP_EVENTS = 48  # maximum number of events of one call of `fill`
+UNMAP_EVENTS = 64  # maximum number of events of one call of `release_from`
 METADATA_ORDER = NORMAL  # log2 of the bytes of a page of metadata
 UPPER_TABLES = 0  # additional words of the table SUPERS, for page tables above the pages of entries
 _TABLE = list(templates.SITES).index("page table")

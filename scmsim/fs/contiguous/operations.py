@@ -20,7 +20,7 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-NAME_BLOCKS = 2  # most blocks that a new name may add to its directory
+NAME_BLOCKS = 2  # maximum number of blocks that a new name adds to its directory
 
 
 @subroutine

@@ -29,7 +29,7 @@ OF_NAME = PAGES + 10  # of the first row with a path: device offset of that name
 NAME_DISTANCE = PAGES + 11
 PATH = PAGES + 12  # first row with the path that the file is created with
 FILE_WORDS = PAGES + 13
-UNNAMED = 1  # rows after those of files: a parent directory
+UNNAMED = 1  # number of extra rows after the files' rows: one for a parent directory that the trace does not name
 
 # A value of the table PAGES: page of the pool + 1, then flags and the distance of the key's bucket from its home bucket.
 PLACE = (1 << 33) - 1
@@ -47,7 +47,7 @@ LAST_PAGE = 0xFFFFD  # DAXFS_OVL_MAX_PGOFF
 FIELDS = [
     *HEADER,
     *file_row.FIELDS,
-    ("stage", "i8"),  # of the current operation, see NEW
+    ("stage", "i8"),  # stage of the current operation, NEW to EVICTING
     ("resume_at", "i8"),  # byte or page at which the operation resumes
     ("closes", "i8"),
     ("filled", "i8"),  # 1: gaps = filled
@@ -60,7 +60,7 @@ FIELDS = [
     ("stack", "i8"),  # arena offset of the handle of the table of freed pages
     ("freed", "i8"),  # pages on the free list
     ("spare_at", "i8"),  # gaps = filled: device offset in a freed page that entries use when the pool's end is reached
-    ("spare_left", "i8"),  # bytes left there
+    ("spare_left", "i8"),  # bytes left in that page
     ("free_blocks", "i8"),  # pages that can still be allocated
     ("next_ino", "i8"),
     ("unknown_names", "i8"),  # names that the trace does not have

@@ -37,10 +37,10 @@ LOG_SMALLEST = 8 << 20
 FIELDS = [
     *HEADER,
     *first_fit.FIELDS,
-    ("origin", "i8"),  # of the bitmap: device offset 0 (see alloc.contiguity)
+    ("origin", "i8"),  # device offset of the bitmap's first block: 0 (see alloc.contiguity)
     ("shift", "i8"),  # log2 of the bytes of a block of the bitmap
     *file_row.FIELDS,
-    ("stage", "i8"),  # of the current operation, see NEW
+    ("stage", "i8"),  # stage of the current operation, NEW to EVICTING
     ("resume_at", "i8"),  # byte at which the operation resumes
     ("closes", "i8"),
     ("grows", "i8"),  # 1: growth = logged

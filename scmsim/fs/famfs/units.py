@@ -125,7 +125,7 @@ def release_from(s, arena, row, first):
     """Free a file's units from unit `first` of the file on (growth = logged)."""
     for k in range(first, arena[row + file_row.MAPPED]):
         unit = table.get(arena, row + state.UNITS, k)
-        if unit:  # the units of cut strips are not all at the end
+        if unit:  # freed one by one, because the end of an interleaved file is not one run
             first_fit.release(s, arena, unit, 1)
             table.put(arena, row + state.UNITS, k, 0)
     s.data_units -= max(arena[row + file_row.MAPPED] - first, 0)

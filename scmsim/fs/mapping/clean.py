@@ -55,7 +55,7 @@ def write_back(s, arena, out, file, word, length):
 
 @subroutine
 def clean_large(s, arena, out, file, page):
-    """Write back the 2 MiB of a large DAX entry that starts at `page`; emits at most 5 events, and 2 per mapping's entry of it."""
+    """Write back the 2 MiB of a large DAX entry that starts at `page`; emits at most 5 events, and 2 for each mapping of it."""
     at, most = tables.tree_slot(arena, file, page), 0
     for k in range(w.FAN):
         most = max(most, protect_everywhere(s, arena, out, file, page + k))

@@ -268,7 +268,7 @@ def map_page(s, arena, out, mapping, f, at):
             return outcome
         filled = (
             arena[s.maps + w.FILL_AT] & w.FAN - 1 if write else 0
-        )  # not 0 if only part of the 2 MiB got blocks; then map a small page
+        )  # not 0 if only a part of the 2 MiB got blocks; a small page is mapped then
         if filled == 0 and large_fault(s, arena, out, mapping, f, (page, how)):
             return DONE
     outcome = small_fault(s, arena, out, mapping, f, (page, how))

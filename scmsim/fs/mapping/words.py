@@ -47,7 +47,7 @@ REFUSED = -1
 HEAD = 0  # newest mapping of the file; 0 if none
 TREE = 1  # table (2 words): region of 2 MiB -> entry of DAX's tree, or offset of small entries
 PINS = 3  # 1: mappings keep the file although it has lost its last name
-LAST_GIVEN = 4  # last page with an entry in the tree
+LAST_GIVEN = 4  # last page that ever had an entry in the tree
 DIRTIES = 5  # dirty entries of the tree
 FILE_WORDS = 6
 
@@ -89,4 +89,4 @@ ASKED = 16  # additional flag of HOW: no table of 4 KiB entries existed, so the 
 AREA, AREA_END = 1 << 46, 1 << 47  # addresses of mappings in the program's address space
 ZERO_PAGE = 1 << 12  # physical addresses in DRAM, in the space of kernel objects (fs/linux/templates.py)
 ANONYMOUS, PAGE_TABLES = 5 << 40, 6 << 40
-UPPER_TABLES = 1 << 39  # above PAGE_TABLES
+UPPER_TABLES = 1 << 39  # offset of the upper levels' page tables from PAGE_TABLES

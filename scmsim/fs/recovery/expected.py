@@ -13,7 +13,7 @@ from scmsim.core import records as r
 from scmsim.fs.recovery.image import ABSENT, PAGE, VERSION_SHIFT, WORD, WORDS, ZERO, Image, Label, label_of
 
 MASK = (1 << VERSION_SHIFT) - 1
-MOST_SHOWN = 512  # most pages compared where a file grows without a write
+MOST_SHOWN = 512  # maximum number of pages compared where a file grows without a write
 
 
 class FileState(NamedTuple):

@@ -60,7 +60,7 @@ class RecoveryModel(Ext4):
         self.scratch = range(int(record.scratch_at), int(record.scratch_at + record.scratch_bytes))
         self.files: dict[int, Inode] = {}  # the files as the program sees them
         self.entries: dict[int, list[Entry]] = {}
-        self.numbers = 0  # entries in the logs
+        self.numbers = 0  # number of entries in the logs
         self.relinked: dict[int, int] = {}  # file -> last entry that its kernel inode includes
         self.commit_relinked: list[dict[int, int]] = [{}]
         self.aside: dict[int, set[int]] = {}  # file -> pages whose content is not tracked

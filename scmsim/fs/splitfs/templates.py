@@ -14,7 +14,7 @@ SITES = {
     **ext4.SITES, "user library": "none", "user copy": "data", "staging": "zeroing", "operation log": "log", "relink": "data",
     **mechanisms.SITES,
 }  # fmt: skip
-COSTS = ("user_call", "user_write", "user_read", "user_copy_line", "log_entry", "relink", "relink_run")  # after ext4's
+COSTS = ("user_call", "user_write", "user_read", "user_copy_line", "log_entry", "relink", "relink_run")  # follow ext4's
 
 LOG_ENTRY, PREFILL, RELINK, COPY_BACK, USER_CALL, DRAIN = range(q.TEMPLATES, q.TEMPLATES + 6)
 ENTRY = 64  # bytes of a log entry

@@ -23,7 +23,7 @@ SUMMARY = "VSM: PMFS, and for overwrites the transactional log of multi-grained 
 MODELS = ("vsm", "vsm-1g")
 
 PTE = 8
-GROUP = 512  # pages below an entry of the upper level
+GROUP = 512  # pages that an entry of the upper level covers
 STATE = 8  # bytes of a log's state, which is its first field
 GUARANTEE = Guarantee(
     "every call is atomic, an overwrite by its transactional log; durable when fsync returns", True, False

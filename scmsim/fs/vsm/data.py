@@ -268,7 +268,7 @@ def close_log(s, arena, out, op, row):
     s.reg[templates.SPAN] = tpl.BLOCK * (s.pages > 0)
     emit_template(s, out, templates.COMPLETE)
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
-    s.reg[templates.COUNT] = s.superpages  # runs of pages, and superpages
+    s.reg[templates.COUNT] = s.superpages  # number of runs of pages and of superpages
     # After the exchange of entries the fresh pages' addresses map the old data, so they are freed.
     for k in range(s.pages):
         fresh = table.get(arena, s.fresh, k)

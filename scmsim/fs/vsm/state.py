@@ -20,7 +20,7 @@ from scmsim.fs.vsm import templates
 
 FIELDS = [
     ("leaf", "i8"),  # log2 of the largest page that an entry of the page table maps
-    ("device_blocks", "i8"),  # including page table and logs
+    ("device_blocks", "i8"),  # blocks of the device, including the page table and the logs
     ("page_table", "i8"),  # device offset of the entries of 4 KiB pages, followed by those of 2 MiB
     ("log_start", "i8"),  # device offset of the transactional logs
     ("log_bytes", "i8"),  # bytes of all logs together

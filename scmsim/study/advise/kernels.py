@@ -21,13 +21,13 @@ from scmsim.jit.vectors import touch16
 SIZE = 0  # bytes
 PEAK = 1  # bytes: greatest size ever
 HIGH = 2  # bytes: greatest size since the last create, unlink or replacing rename
-OVERWRITTEN = 3  # bytes
+OVERWRITTEN = 3  # overwritten bytes
 COPIED = 4  # (3 columns) bytes that copy-on-write copies if the file is on pages of 4 KiB, 2 MiB and 1 GiB
-TOUCHED = 7  # frames
+TOUCHED = 7  # touched frames
 MOVED = 8  # (one for each threshold) bytes copied when the file outgrows the threshold
 ORDERS = (12, 21, 30)  # log2 of the page sizes
 # Entries of `sums`; a comment gives the number of entries if there are several:
-WRITTEN = 0  # bytes
+WRITTEN = 0  # written bytes
 OVER = 1  # overwritten bytes
 SWAPPED = 2  # bytes of page-table entries that MCoW (multi-grained copy-on-write) swaps
 LIVE = 3  # live bytes now
@@ -135,7 +135,7 @@ SERVE = 9  # (3 rows) caches that hold page-table entries
 MEMORY = 12  # memory, for which only the column CYCLES is used
 SHAPE_ROWS = 13
 # Columns of a row of `shape`:
-FIRST = 0  # first tag
+FIRST = 0  # index of its first tag in `tags`
 MASK = 1  # sets - 1
 LAST = 2  # ways - 1; -1 if the machine has no such TLB or cache
 XOR = 3  # bits of an xor index; 0 for a linear index

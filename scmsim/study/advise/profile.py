@@ -14,7 +14,7 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 FAR = 1 << 61  # a threshold that no file passes
 THRESHOLDS = (0, 4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 64 * MIB,
               256 * MIB, GIB, 4 * GIB, FAR)  # fmt: skip
-GRAINS = tuple(range(12, 31))  # log2 of the bytes that copy-on-write copies
+GRAINS = tuple(range(12, 31))  # log2 of the bytes of a page that copy-on-write copies
 _CHUNK = 1 << 16
 _MOST_FILES = 1 << 21
 MOST_TOUCHES = 4_000_000  # touched pages of 4 KiB; traces with more are sampled in stretches

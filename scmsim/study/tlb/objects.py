@@ -11,7 +11,8 @@ import numpy as np
 
 LINE = 64  # bytes
 PAGE_LINES = 64
-CHANGES = 0.6  # an object belongs to files if at most this share of its calls follow a call on another file
+# an object can belong to a file only if at most this share of the calls that touch it follow a call on another file
+CHANGES = 0.6
 # an object belongs to a file between the file's first and last call on it if at least this share of the calls there is on the file
 SHARE = 0.5
 
