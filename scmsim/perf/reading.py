@@ -33,7 +33,8 @@ class Reading(NamedTuple):
     # share of the time in which the event was on a counter; below 100 the value is an extrapolation
     running_percent: float = 100.0
     pmu: str = ""  # "cpu_core", "cpu_atom" ... if the event named one, else ""
-    cpu: str = ""  # CPUs or thread of this value, as perf printed them ("CPU0", "S0-D0", "perf-1234"); "" for the whole run
+    # CPUs or thread of this value, as perf printed them ("CPU0", "S0-D0", "perf-1234"); "" for the whole run
+    cpu: str = ""
     reason: str = ""
     interval: float | None = None  # seconds since the start, with `perf stat -I`
     # with `perf stat -r`: standard error of the mean, in percent of the mean (perf calls it variance)
