@@ -1,9 +1,9 @@
-"""Write the accesses of a replay as a trace for other simulators; `writing` opens a writer of the wanted format.
+"""Write the accesses of a replay as a trace for other simulators; `writing` opens a writer for a format.
 
-- `rows`: the rows that a writer receives
-- `memory`: requests to the device, for simulators of memory (Ramulator 2, DRAMsim3)
-- `processor`: virtual addresses, for simulators of processors and TLBs (ChampSim, `.u64`)
-- `table`: every row as Parquet, which `scmsim mmu` replays exactly
+- `rows` makes the rows that a writer receives.
+- `memory` writes requests to the device, for simulators of memory (Ramulator 2, DRAMsim3).
+- `processor` writes virtual addresses, for simulators of processors and TLBs (ChampSim, `.u64`).
+- `table` writes every row as Parquet, which `scmsim mmu` replays exactly.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from scmsim.accesses.rows import Rows
 from scmsim.core.atomic import whole
 from scmsim.core.errors import UsageError, expect, unknown
 
-FORMATS = {  # name: what it is; the extension of a file is its format's name
+FORMATS = {  # name -> description; a file's extension is the name of its format
     "ramulator": "Ramulator 2's LoadStoreTrace: LD or ST and the address in the device, a line of text for each 64 bytes",
     "dramsim3": "DRAMsim3's trace: address in the device, READ or WRITE, cycle; a line of text for each 64 bytes",
     "champsim": "ChampSim's binary instructions, with virtual addresses, one for each 64 bytes",
@@ -28,11 +28,11 @@ FORMATS = {  # name: what it is; the extension of a file is its format's name
 }
 _EXTENSIONS = {**{f".{name}": name for name in FORMATS}, ".champsimtrace": "champsim"}
 _COMPRESSED = (".gz", ".xz")
-_XZ_PRESET = 1  # on repeating records, preset 6 takes several times as long for files of about the same size
+_XZ_PRESET = 1  # for repetitive records, preset 6 takes several times as long and yields files of about the same size
 
 
 class Writer(Protocol):
-    """A writer of one format; `counts` has the number of written items by kind."""
+    """Writer of one format; `counts` has the number of written items by kind."""
 
     counts: dict[str, int]
 
@@ -40,7 +40,7 @@ class Writer(Protocol):
 
 
 class Form(NamedTuple):
-    """The format of a file, and how it is compressed: a suffix of _COMPRESSED, or nothing."""
+    """The format of a file, and its compression: a suffix of _COMPRESSED, or ""."""
 
     name: str
     compressed: str
@@ -73,7 +73,7 @@ def form_of(path: "str | os.PathLike[str]", name: str | None = None) -> Form:
 def writing(
     path: "str | os.PathLike[str]", form: Form, sites: Sequence[str], header: Mapping[str, Any]
 ) -> Iterator[Writer]:
-    """Yield a writer; the file appears at the end of the block, whole, or not at all if the block fails.
+    """Yield a writer; the complete file appears at the end of the block, or not at all if the block fails.
 
     `sites` are the names of the model's mechanisms; `header` is the provenance, which only a Parquet file stores.
     """

@@ -1,9 +1,9 @@
 """Write requests to persistent memory for memory simulators: a line of text for each 64 bytes loaded or written back.
 
-Loads are those of the model's events: no CPU cache is simulated for them.  Writes are the lines that leave the CPU's caches, and
-streaming stores, as the counter `lines_written_back` counts them.  Addresses are offsets in the device.  Sources of the formats:
-Ramulator 2.1 src/ramulator/frontend/impl/memory_trace/loadstore_trace.cpp; DRAMsim3 src/common.cc (`operator>>` of Transaction)
-and src/cpu.cc (TraceBasedCPU).
+Loads are the loads of the model's events, for which no CPU cache is simulated.  Writes are the lines that leave the CPU's
+caches and streaming stores, as the counter `lines_written_back` counts them.  Addresses are offsets in the device.  Sources
+of the formats: Ramulator 2.1 src/ramulator/frontend/impl/memory_trace/loadstore_trace.cpp; DRAMsim3 src/common.cc
+(`operator>>` of Transaction) and src/cpu.cc (TraceBasedCPU).
 """
 
 from typing import IO
@@ -13,27 +13,27 @@ import numpy as np
 from scmsim.accesses.rows import WRITE_BACK, Rows, lines
 from scmsim.core.records import FETCH, LOAD, MILLI, STORE
 
-_WORD = 8  # bytes that a cycle moves
+_WORD = 8  # bytes that are moved per cycle
 
 
 def _cycles(rows: Rows) -> np.ndarray:
-    """Return the cycles that rows take, in thousandths: one cycle per instruction of code and per word moved.
+    """Return the cycles that each row takes, in thousandths: one cycle per instruction of code and per word moved.
 
-    The words of a streaming store are counted at the write-back that follows it.  If the lines of a run all had one cycle,
-    DRAMsim3 would hang: it waits for ever if its write buffer is full when a line that it has not read yet is written.
+    The words of a streaming store are counted at the write-back that follows it.  If all lines of a run had the same cycle,
+    DRAMsim3 could hang: it waits forever if its write buffer is full when a line that it has not read yet is written.
     """
     words = np.isin(rows.kind, (LOAD, STORE, WRITE_BACK)) * -(-rows.length // _WORD) * MILLI
     return np.where(rows.kind == FETCH, rows.instructions, words)
 
 
 class Requests:
-    """Base class of both formats: writes the rows that reach the device, cut into lines."""
+    """Base class of the writers of both formats; writes the rows that reach the device, cut into lines."""
 
-    words = ("", "")  # of a read and of a write
+    words = ("", "")  # words for a read and for a write
 
     def __init__(self, out: IO[bytes]) -> None:
         self.out, self.counts = out, {"reads": 0, "writes": 0}
-        self.cycle = 0  # of the next row, thousandths
+        self.cycle = 0  # cycle of the next row, thousandths
 
     def add(self, rows: Rows) -> None:
         rows = rows.of(~rows.setup)

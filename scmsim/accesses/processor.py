@@ -1,6 +1,6 @@
 """Write virtual addresses for simulators of processors and TLBs: one access for each 64-byte line of a run.
 
-A flush is written as a load: it translates its address, too.  Sources of the formats: ChampSim inc/trace_instruction.h
+A flush is written as a load, because it translates its address too.  Sources of the formats: ChampSim inc/trace_instruction.h
 (input_instr); `scmsim.mmu.accesses` for .u64.
 """
 
@@ -30,9 +30,9 @@ class Addresses:
 
 
 class Champsim:
-    """Writer of instructions: one without data for each fetch of code, and one for each line of data.
+    """Writer of ChampSim's instructions: one without data for each fetch of code, and one for each line of data.
 
-    An instruction with data has the instruction pointer of the latest fetch, so it fetches no other line.
+    An instruction with data has the instruction pointer of the latest fetch, so it fetches no further line of code.
     """
 
     def __init__(self, out: IO[bytes]) -> None:

@@ -1,8 +1,8 @@
 """Convert events and write-backs to rows: the accesses of a replay, in order, for the writers of this package.
 
 A row is a run of one kind: bytes loaded, stored, flushed or written back, the fetch of a line of code, a fence, or an
-invalidation of the TLB.  The rows add up to the counters of the replay: a strided run is one row for each 4 KiB page, and a line
-flushed several times, or several fences at once, are as many rows.  Units: bytes.
+invalidation of the TLB.  The rows add up to the counters of the replay: a strided run has a row for each 4 KiB page, a line that
+is flushed several times a row for each flush, and several fences a row for each fence.  Units: bytes.
 """
 
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ import numpy as np
 
 from scmsim.core.records import EVENTS, FENCE, FETCH, FLUSH, INVALIDATE, LOAD, MAP, MILLI, NTSTORE, PM, STORE, WORK
 
-WRITE_BACK = len(EVENTS)  # kind of a row besides the codes of events: dirty lines leave the CPU's caches for the device
+WRITE_BACK = len(EVENTS)  # additional kind of a row: dirty lines leave the CPU's caches for the device
 KINDS = (*(name.lower() for name in EVENTS), "writeback")
-DATA = (LOAD, STORE, NTSTORE, FLUSH)  # kinds that translate the address of data
-PIECE = 1 << 16  # lines that `lines` yields at once
+DATA = (LOAD, STORE, NTSTORE, FLUSH)  # kinds of rows that translate the address of data
+PIECE = 1 << 16  # maximum number of lines that `lines` yields at once
 
 
 class Causes(NamedTuple):
-    """The operation of each event: its number in the trace, its thread, and whether it is setup, which does not count."""
+    """The operation of each event: its number in the trace, its thread, and whether it is setup, which is not counted."""
 
     operation: np.ndarray
     thread: np.ndarray
@@ -34,10 +34,10 @@ class Rows(NamedTuple):
     space: np.ndarray
     order: np.ndarray  # as EVENT.order: log2 of the page size, CONTIGUOUS, SCM_TABLE; 0 for a write-back or fence
     virtual: np.ndarray  # address, int64; 0 for a write-back or fence
-    device: np.ndarray  # offset in persistent memory; -1 if the row touches none
+    device: np.ndarray  # offset in persistent memory; -1 if the row does not touch persistent memory
     length: np.ndarray
     width: np.ndarray  # bytes per access; for an invalidation, EVENT.cpu_count or EVENT.address_space
-    instructions: np.ndarray  # thousandths: the code that a FETCH starts, or one per access of a run
+    instructions: np.ndarray  # thousandths of instructions: of the code that a FETCH starts, or one per access of a run
     operation: np.ndarray  # see Causes
     thread: np.ndarray
     setup: np.ndarray
@@ -48,7 +48,10 @@ class Rows(NamedTuple):
 
 
 def rows_of(events: np.ndarray, write_backs: tuple[np.ndarray, np.ndarray, np.ndarray], causes: Causes) -> Rows:
-    """Return the rows of events; each event's write-backs, (indices of events, first bytes, ends), follow its rows."""
+    """Return the rows of events; an event's write-backs follow its rows.
+
+    `write_backs` has the indices of their events, their first bytes and their ends.
+    """
     of_run, *runs = _runs(events)
     of_write, first, end = write_backs
     none = np.zeros(len(of_write), np.int64)
@@ -88,7 +91,7 @@ def _runs(events: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _rows_of_each(events: np.ndarray) -> np.ndarray:
-    """Return how many rows each event has: 0 if the event touches no bytes and invalidates nothing."""
+    """Return the number of rows of each event; 0 if the event touches no bytes and invalidates nothing."""
     code, length, width = events["code"], events["length"], events["width"]
     pages = ((events["addr"] + length - 1) >> 12) - (events["addr"] >> 12) + 1
     count = np.where(code == FLUSH, np.maximum(width, 1), 1)
@@ -104,9 +107,9 @@ def line_count(first: np.ndarray, length: np.ndarray) -> np.ndarray:
 
 
 def lines(first: np.ndarray, length: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield (run of each line, address of each line) of the lines that runs touch, in order, at most PIECE at once.
+    """Yield (index of each line's run, address of each line) for the lines that runs touch, in order, at most PIECE at once.
 
-    A run's first line has the address of its first byte, its further lines have the address of the line.
+    A run's first line has the address of the run's first byte; further lines have the line's own address.
     """
     ends = np.cumsum(line_count(first, length))
     begins = np.append(0, ends[:-1])

@@ -1,4 +1,4 @@
-"""Accesses as Parquet (zstd): every row of a replay, from which its MMU's counters follow exactly.
+"""Write and read accesses as Parquet (zstd): every row of a replay, from which the MMU's counters follow exactly.
 
 Columns: see `columns` and docs/guide/accesses.md.  The key `scmsim.accesses` of the file's metadata is the provenance as JSON.
 pyarrow is imported on first use, because loading it would slow down commands that do not need it.
@@ -103,7 +103,7 @@ def is_table(path: "str | os.PathLike[str]") -> bool:
 
 
 def events(path: "str | os.PathLike[str]") -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """Yield (EVENTs for the MMU, whether each is setup, thousandths of instructions besides accesses) of each part of a file.
+    """Yield (EVENTs for the MMU, whether each is setup, other instructions in thousandths) for each part of a file.
 
     Raises UsageError for a file that is missing, damaged or without accesses.
     """

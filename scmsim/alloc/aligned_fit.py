@@ -32,7 +32,7 @@ def next_run(s, arena, word, step):
 
 @kernel
 def count_runs(s, arena, unit, want):
-    """Return the number of aligned free runs of `unit` blocks, but at most `want`."""
+    """Count the aligned free runs of `unit` blocks, up to `want`."""
     step = unit >> 6
     found = 0
     word = next_run(s, arena, s.huge_low // step * step, step)
@@ -44,7 +44,7 @@ def count_runs(s, arena, unit, want):
 
 @kernel
 def take(s, arena, word, step):
-    """Allocate the blocks of `step` bitmap words from `word` on, all of which are free."""
+    """Allocate the blocks of the `step` bitmap words from `word` on, which must all be free."""
     for w in range(word, word + step):
         arena[s.bits + w] = 0
         arena[s.summary + (w >> 6)] &= ~(_ONE << (w & 63))

@@ -5,9 +5,10 @@ request, and holes, a red-black tree of free runs.  A hole serves a request with
 An extent becomes a hole only if the CPU has no hole left.  A request that does not fit the CPU's range goes to the range with most
 free blocks in holes, or with most free blocks.
 
-Three properties of the code decide where blocks are, and are modelled: the last extent of each range is a hole from the start; a
-freed run joins its neighbours, and only then is looked for extents; and if such a run has blocks before and after its extents, the
-node of those after enters the tree with the key 0, so before all others, where `first` does not reach it.
+The model reproduces three properties of the code that decide where blocks are.  The last extent of each range is a hole from the
+start.  A freed run first joins its neighbours, and only then are extents taken out of it.  If such a run has blocks before and
+after its extents, the node of the blocks after them enters the tree with the key 0, that is before all other nodes, where
+`first` does not reach it.
 Source: WineFS fs/winefs/balloc.c (winefs_init_blockmap, winefs_new_blocks, winefs_get_candidate_free_list,
 winefs_alloc_blocks_in_free_list, winefs_free_blocks, check_and_insert_huge_aligned).  Unit: blocks of 4096 bytes.
 """
@@ -22,19 +23,19 @@ from scmsim.jit import kernel
 _ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
 EXTENT = 512  # blocks of an aligned extent
 MOST_CPUS = 64
-NODES = 2048  # of the pool at the start
+NODES = 2048  # initial number of nodes in the pool
 
 FIELDS = [
     *range_tree.FIELDS,
     ("cpus", "i8"),
     ("cpu", "i8"),  # CPU of the current operation
-    ("range_blocks", "i8"),  # blocks of a CPU's range; the device's last blocks may be in none
+    ("range_blocks", "i8"),  # blocks of a CPU's range; the last blocks of the device may belong to no range
     ("lost_blocks", "i8"),  # neither free nor in a file: WineFS's code loses them
     ("whole", "i8"),  # arena offset of a bitmap: 1 = a free extent that is not in a hole
-    ("free_of", "i8", (MOST_CPUS,)),  # free blocks
-    ("extents_of", "i8", (MOST_CPUS,)),  # aligned free extents
-    ("extent_low", "i8", (MOST_CPUS,)),  # no aligned free extent is below this one
-    ("root_of", "i8", (MOST_CPUS,)),  # tree of holes
+    ("free_of", "i8", (MOST_CPUS,)),  # free blocks of each CPU
+    ("extents_of", "i8", (MOST_CPUS,)),  # number of aligned free extents of each CPU
+    ("extent_low", "i8", (MOST_CPUS,)),  # the CPU has no aligned free extent below this one
+    ("root_of", "i8", (MOST_CPUS,)),  # root of each CPU's tree of holes
     ("first_of", "i8", (MOST_CPUS,)),  # hole that serves the next request; 0: none
 ]
 
@@ -45,7 +46,7 @@ def arena_words(blocks: int) -> int:
 
 
 def attach(state, reserved: int, blocks: int, cpus: int) -> None:
-    """Divide the device among the CPUs, with blocks [reserved, blocks) free."""
+    """Divide the blocks [reserved, blocks), all of which are free, among the CPUs."""
     record, arena = state.record[0], state.arena
     record.blocks = record.tracked = blocks  # PMFS's admission finds no blocks that `first_fit` does not track yet
     record.cpus, record.range_blocks = cpus, blocks // cpus
@@ -72,7 +73,10 @@ def attach(state, reserved: int, blocks: int, cpus: int) -> None:
 
 
 def reserve_tables(state, count: int) -> None:
-    """Take an extent of each CPU for its inodes (winefs_alloc_inode_table), but `count` of the first, which has them all here."""
+    """Take `count` extents of the first CPU and one of each other CPU for inode tables (winefs_alloc_inode_table).
+
+    In the model, all inodes are in the tables of the first CPU.
+    """
     record = state.record[0]
     for cpu in range(int(record.cpus)):
         for _ in range(min(1 if cpu else count, int(record.extents_of[cpu]))):
@@ -82,7 +86,7 @@ def reserve_tables(state, count: int) -> None:
 
 
 def free_runs(record, arena: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (first block, length) of the free extents and holes, in no order; neighbours are not joined."""
+    """Return (first block, length) of the free extents and holes, unordered and with neighbours not joined."""
     low, high = range_tree.ranges(record, arena)
     words = arena[record.whole : record.whole + record.blocks // EXTENT // 64 + 1]
     extents = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
@@ -91,7 +95,7 @@ def free_runs(record, arena: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @kernel
 def is_enough(s, cpu, want):
-    """Return whether a CPU has as many free blocks as a request, and finds some of them (not_enough_blocks)."""
+    """Return whether a CPU has `want` free blocks, and a search finds at least some of them (not_enough_blocks)."""
     return s.free_of[cpu] >= want and (s.first_of[cpu] != 0 or s.extents_of[cpu] > 0)
 
 
@@ -143,7 +147,7 @@ def allocate(s, arena, want):
     s.got = 0
     cpu = pick(s, want)
     if not is_enough(s, cpu, 1):
-        # The kernel refuses the request although holes are left that it hides; here they serve it.
+        # WineFS would refuse the request although holes are left that its search does not find; here they serve it.
         for other in range(s.cpus):
             if s.root_of[other] != 0 or s.extents_of[other] > 0:
                 cpu = other
@@ -173,10 +177,10 @@ def allocate(s, arena, want):
 
 @kernel
 def release(s, arena, start, count):
-    """Free the run [start, start + count), 512 blocks at a time; each takes one node at most."""
+    """Free the run [start, start + count) in parts of 512 blocks, each of which needs at most one node."""
     cpu, at, stop = start // s.range_blocks, start, start + count
     while at < stop:
-        # The code compares the whole count from every part on, and forgets what it then takes to be outside the range.
+        # WineFS checks each part's start plus the whole count, and loses the rest if that end is outside the range.
         if at + count > (cpu + 1) * s.range_blocks:
             s.lost_blocks += stop - at
             return
@@ -200,7 +204,7 @@ def _add_hole(s, arena, cpu, start, count):
         high = start + count - 1
         if joins_after:
             high = range_tree.get(s, arena, after, HIGH)
-            if s.first_of[cpu] == after:  # the kernel keeps a pointer to the freed node
+            if s.first_of[cpu] == after:  # WineFS keeps a pointer to the freed node
                 s.first_of[cpu] = before
             s.root_of[cpu] = range_tree.erase(s, arena, s.root_of[cpu], after)
         range_tree.put(s, arena, before, HIGH, high)
@@ -224,7 +228,7 @@ def _cut_extents(s, arena, cpu, node):
     if low < first * EXTENT:
         range_tree.put(s, arena, node, HIGH, first * EXTENT - 1)
         if last * EXTENT < stop:
-            # The new node enters the tree before it has a range, that is with the key 0.
+            # WineFS inserts the new node before it sets the node's range, that is with the key 0.
             s.root_of[cpu], _ = range_tree.insert(s, arena, s.root_of[cpu], 0, last * EXTENT, stop - 1)
     elif last * EXTENT < stop:
         range_tree.put(s, arena, node, LOW, last * EXTENT)

@@ -1,4 +1,4 @@
-"""Bitmaps in words of 64 bits: `bits` is the arena offset of a bitmap, and bit n of it is bit n % 64 of word n // 64."""
+"""Bitmaps in the arena: `bits` is the arena offset of a bitmap, whose bit n is bit n % 64 of its 64-bit word n // 64."""
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def _highest_bit(word):
 
 @kernel
 def next_bit(arena, bits, at, end, value):
-    """Return the first bit of [at, end) that is `value`, `end` if there is none."""
+    """Return the index of the first bit in [at, end) that is `value`; `end` if there is none."""
     if at >= end:
         return end
     inverse = np.int64(0) if value else -_ONE
@@ -55,7 +55,7 @@ def next_bit(arena, bits, at, end, value):
 
 @kernel
 def last_bit(arena, bits, start, end, value):
-    """Return the last bit of [start, end) that is `value`, `start` - 1 if there is none."""
+    """Return the index of the last bit in [start, end) that is `value`; `start` - 1 if there is none."""
     if start >= end:
         return start - 1
     inverse = np.int64(0) if value else -_ONE

@@ -1,7 +1,7 @@
 """Buddy allocator: blocks of 2**k units, split in halves when allocated and joined with their buddy when freed.
 
 A chunk is the largest block, 128 KiB; the smallest is 32 bytes (SCM manager paper, section 4.2).  A chunk's blocks are the nodes
-of a binary heap: node 1 is the chunk, node i splits into 2i and 2i + 1, and its buddy is i ^ 1.  There is one bit per node: 1 = the
+of a binary heap: node 1 is the chunk, node i splits into 2i and 2i + 1, and its buddy is i ^ 1.  Each node has one bit: 1 = the
 whole block is free.  An allocation takes the lowest of the smallest sufficient blocks (Linux takes the one freed last).  Only
 chunks that were ever in use (`touched`) have bits, so the state grows with the used part of the device.  Units: bytes, orders.
 """
@@ -11,32 +11,32 @@ import numpy as np
 from scmsim.alloc.bitmap import lowest_bit
 from scmsim.jit import kernel
 
-SMALLEST_SHIFT, LARGEST_SHIFT = 5, 17  # log2 of bytes
+SMALLEST_SHIFT, LARGEST_SHIFT = 5, 17  # log2 of the bytes of the smallest and the largest block
 ORDERS = LARGEST_SHIFT - SMALLEST_SHIFT + 1
 TOP = ORDERS - 1  # order of a chunk
-LEAVES = 1 << TOP  # smallest blocks of a chunk
-WORDS = 2 * LEAVES // 64  # bitmap words of a chunk
+LEAVES = 1 << TOP  # number of smallest blocks in a chunk
+WORDS = 2 * LEAVES // 64  # words of a chunk's bitmap
 AT_ONCE = 64  # chunks for which bitmaps are reserved from the start
 
 _ONE = np.int64(1)  # not int: in kernels run as plain Python, the int 1 << 63 does not fit an int64
 
 FIELDS = [
     ("nodes", "i8"),  # arena offset of the chunks' bitmaps
-    ("having", "i8"),  # arena offset of one bitmap per order: the chunks with a free block of that order
+    ("having", "i8"),  # arena offset of one bitmap per order: bit k is 1 if chunk k has a free block of that order
     ("span", "i8"),  # words of one of the bitmaps at `having`
     ("chunks", "i8"),
     ("held", "i8"),  # capacity of the bitmaps, chunks
     ("touched", "i8"),  # chunks that were ever in use; all chunks after them are free
     ("origin", "i8"),  # device offset of the first chunk
-    ("free_of", "i8", (ORDERS,)),  # free blocks by order, chunks not touched included
-    ("lowest", "i8", (ORDERS,)),  # no chunk with a free block of the order is below this word of `having`
+    ("free_of", "i8", (ORDERS,)),  # number of free blocks by order, including chunks that were never in use
+    ("lowest", "i8", (ORDERS,)),  # by order: all words of its bitmap in `having` before this one are 0
     ("splits", "i8"),
     ("joins", "i8"),
 ]
 
 
 def arena_words(chunks: int) -> int:
-    """Return the number of arena words that the bitmaps for `chunks` chunks occupy."""
+    """Return the number of arena words in the bitmaps of `chunks` chunks."""
     return chunks * WORDS + ORDERS * -(-chunks // 64)
 
 
@@ -87,7 +87,7 @@ def order_for(length):
 
 @kernel
 def room(s, order):
-    """Return how many blocks of an order can still be allocated."""
+    """Return how many blocks of an order are free, counting the parts of larger free blocks."""
     blocks = 0
     for larger in range(order, ORDERS):
         blocks += s.free_of[larger] << (larger - order)
@@ -167,7 +167,7 @@ def allocate(s, arena, order):
 
 @kernel
 def release(s, arena, at, order):
-    """Free the block of an order at device offset `at`; it may be a part of an allocated larger block."""
+    """Free the block of order `order` at device offset `at`, which may be a part of a larger allocated block."""
     at -= s.origin
     chunk = at >> LARGEST_SHIFT
     node = (LEAVES >> order) + ((at & ((1 << LARGEST_SHIFT) - 1)) >> (SMALLEST_SHIFT + order))
@@ -183,7 +183,7 @@ def release(s, arena, at, order):
 
 
 def free_runs(record: np.record, arena: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (first smallest block of the device, length) of each free run, in smallest blocks."""
+    """Return (start, length) of each free run on the device, both in units of the smallest block."""
     touched, chunks, nodes = int(record.touched), int(record.chunks), int(record.nodes)
     bits = np.unpackbits(arena[nodes : nodes + touched * WORDS].view(np.uint8), bitorder="little")
     chunk, node = np.nonzero(bits.reshape(-1, 2 * LEAVES))

@@ -1,4 +1,4 @@
-"""Measure the contiguity of free space: free bytes in whole aligned 2 MiB pages, the largest run, and runs by length.
+"""Measure how contiguous free space is: free bytes in whole aligned 2 MiB pages, the largest run, and runs by length.
 
 Reads bitmaps of one bit per block (1 = free), as kept by `first_fit` and `frames`.
 """
@@ -19,7 +19,7 @@ def runs(words: np.ndarray, more: int = 0) -> Runs:
     """Return (first block, length) of each free run in the bitmap; `more` free blocks follow the bitmap."""
     bits, differs = words.view(np.uint64), np.ones(len(words), np.bool_)
     np.not_equal(words[1:], words[:-1], out=differs[1:])
-    # few words: most of a device consists of long runs, whose words equal their neighbours and are 0 or -1
+    # look only at words that are not all 0 or all 1, or differ from the word before: few, since most runs are long
     at = np.flatnonzero(differs | (bits + np.uint64(1) > 1))
     changes = bits[at] ^ (bits[at] << np.uint64(1))  # bit set where a block differs from the previous block
     changes ^= np.where(at > 0, bits[at - 1], np.uint64(0)) >> np.uint64(63)
@@ -44,7 +44,10 @@ def of_runs(start: np.ndarray, length: np.ndarray, block: int = BLOCK) -> dict[s
 
 
 def mappable(logical: np.ndarray, physical: np.ndarray, length: np.ndarray, page: int) -> int:
-    """Return how many whole pages of `page` bytes are in runs with the same alignment in the file and on the device (bytes)."""
+    """Count the whole pages of `page` bytes in the runs that have the same alignment in the file and on the device.
+
+    All arguments are in bytes.
+    """
     alike = (physical - logical) % page == 0
     whole = (logical + length) // page - -(-logical // page)
     return int(np.maximum(whole[alike], 0).sum())

@@ -29,22 +29,22 @@ FIELDS = [
     ("dead_zone", "i8"),  # see DEAD_ZONE; 0 disables the rule
     ("cpus", "i8"),
     ("cpu", "i8"),  # CPU of the current operation
-    ("list_blocks", "i8"),  # blocks of a CPU's part of the device, with the reserved ones
+    ("list_blocks", "i8"),  # blocks of a CPU's part of the device, including reserved blocks
     ("list_stop", "i8", (MOST_CPUS,)),  # end of a list's blocks
-    ("free_of", "i8", (MOST_CPUS,)),  # free blocks
+    ("free_of", "i8", (MOST_CPUS,)),  # free blocks of each list
     ("low_of", "i8", (MOST_CPUS,)),  # no free block of the list is below this one
     ("huge_low", "i8", (MOST_CPUS,)),  # no free run that ends before this block holds an aligned 2 MiB page
 ]
 
 
 def arena_words(lists: list[tuple[int, int]]) -> int:
-    """Return the number of arena words that the bitmaps occupy at first; several lists track all their blocks from the start."""
+    """Return the number of arena words that the bitmaps occupy at first; with several lists they track all blocks at once."""
     blocks = lists[-1][1] - lists[0][0] // HUGE * HUGE
     return first_fit.arena_words(blocks if len(lists) > 1 else min(blocks, 2 * first_fit.AT_ONCE))
 
 
 def attach(state, lists: list[tuple[int, int]], list_blocks: int, *, aligned: bool, dead_zone: int) -> None:
-    """Lay out the bitmaps and free the blocks [start, stop) of each CPU's list; between two lists is a reserved block."""
+    """Lay out the bitmaps, and free the blocks [start, stop) of each CPU's list; a reserved block separates two lists."""
     record = state.record[0]
     base = lists[0][0] // HUGE * HUGE
     record.origin, record.shift = base << 12, 12
@@ -62,10 +62,10 @@ def attach(state, lists: list[tuple[int, int]], list_blocks: int, *, aligned: bo
 
 @kernel
 def ready(s, arena, blocks):
-    """Grow the bitmaps, if needed, to track `blocks` free blocks, and at their end a free run that serves any request.
+    """Grow the bitmaps, if needed, to track `blocks` free blocks and a free run at their end that serves any request.
 
-    Requests for `blocks` blocks in total take less than 2 * `blocks` + 2 * HUGE blocks of that run, so they find the same
-    runs whatever the bitmaps track.  Return False, with `need_words` set, if the arena is too small.
+    Requests for `blocks` blocks in total take less than 2 * `blocks` + 2 * HUGE blocks of that run.  So they find the same
+    runs, however many blocks the bitmaps track.  Returns False, with `need_words` set, if the arena is too small.
     """
     missing = max(2 * blocks + 2 * HUGE - (s.tracked - s.top), 0)
     tracked_free = s.free_blocks - (s.blocks - s.tracked)
@@ -130,7 +130,7 @@ def find_huge(s, arena, cpu, want):
         s.huge_low[cpu] = low
         if low >= stop:
             return -1, 0
-        # NOVA counts a left margin of 1 to 512 blocks: it leaves out 2 MiB where the run itself is aligned.
+        # NOVA computes a left margin of 1 to 512 blocks, so it skips the first 2 MiB of a run that is aligned already.
         first = low + HUGE - (low & (HUGE - 1))
         start = next_bit(arena, s.bits, low, min(stop, first + want), False)
         if start - first >= HUGE:

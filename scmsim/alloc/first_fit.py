@@ -19,7 +19,7 @@ FIELDS = [
     ("tracked", "i8"),  # blocks that the bitmaps cover; all blocks after them are free
     ("blocks", "i8"),
     ("free_blocks", "i8"),
-    ("low", "i8"),  # no free block is below this summary word
+    ("low", "i8"),  # summary word; all summary words before it are 0
     ("got", "i8"),  # length of the run that `allocate` returned
 ]
 
@@ -28,7 +28,7 @@ AT_ONCE = 1 << 24  # blocks that the bitmaps cover from the start: 64 GiB
 
 
 def arena_words(blocks: int) -> int:
-    """Return the number of arena words that the bitmaps for `blocks` blocks occupy."""
+    """Return the number of arena words in the bitmaps of `blocks` blocks."""
     words = -(-blocks // 64)
     return words + -(-words // 64)
 

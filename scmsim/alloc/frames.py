@@ -18,18 +18,18 @@ FIELDS = [
     ("first", "i8", (ZONES,)),  # first bitmap word of a zone
     ("last", "i8", (ZONES,)),  # first word after the zone
     ("free", "i8", (ZONES,)),  # free frames
-    ("low", "i8", (ZONES, ORDERS)),  # no page of that order is free below this word
+    ("low", "i8", (ZONES, ORDERS)),  # bitmap word; no free page of the order begins before it
     ("got", "i8"),  # length of the run that `take_run` returned
 ]
 
 _ONE = np.int64(1)
-_ALIGNED = np.array(  # bits at which a page of 2**order frames can begin in a word
+_ALIGNED = np.array(  # by order: mask of the bits of a word at which an aligned page of 2**order frames can begin
     [-1] + [sum(1 << bit for bit in range(0, 64, 1 << order)) for order in range(1, 7)], np.int64
 )
 
 
 def attach(record: np.record, bits: np.ndarray, boundary: int) -> None:
-    """Free all frames of `bits`; those from `boundary` on (a multiple of 512; 0: no frames) are a second zone."""
+    """Free all frames of `bits`; frames from `boundary` on (a multiple of 512) are the second zone, which 0 leaves empty."""
     bits[:] = -1
     words = len(bits)
     record.first[:], record.last[:] = (0, boundary >> 6 or words), (boundary >> 6 or words, words)

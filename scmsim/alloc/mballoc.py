@@ -31,17 +31,18 @@ FIELDS = [
     ("group_table", "i8"),  # arena offset of the table of groups
     ("list_clock", "i8"),  # counts entries into the lists of groups: a list is ordered by it
     ("stream_block", "i8"),  # first block that the last request of a large file got (s_mb_last_group, s_mb_last_start)
-    ("freed_bits", "i8"),  # arena offset of the bitmap of blocks that the running transaction freed
+    ("freed_bits", "i8"),  # arena offset of the bitmap of blocks freed by the running transaction
     ("freed_blocks", "i8"),  # number of blocks that the running transaction freed
-    # With a journal: arena offset of the first runs of these blocks, in the order in which a commit frees them (first block and
-    # number of blocks each), and the number of these runs
+    # With a journal: arena offset of the list of the first freed runs (first block, number of blocks), in the order in which a
+    # commit frees them; and the number of runs on the list
     ("freed_runs", "i8"),
     ("freed_run_count", "i8"),
-    # Set if groups are searched in the order of their numbers, the goal is shortened before a slow search, and the bitmaps of a
-    # flex group are read at once: Linux 6.17, and stable releases of 6.12 that include the change (6.12.118)
+    # 1: groups are searched in the order of their numbers, a request is shortened before a slow search, and the bitmaps of a
+    # flex group are read at once, as in Linux 6.17 and in stable releases of 6.12 that include the change (6.12.118)
     ("in_order", "i8"),
-    # The current request: blocks wanted now, blocks that the call requested, blocks wanted before the request was shortened, block
-    # at which the search starts, whether to try exactly that block first, whether it is for data, and for a large file's data
+    # The current request: blocks wanted now, blocks that the call requested, blocks wanted before the request was shortened,
+    # block at which the search starts, whether to try exactly that block first, whether the request is for data, and whether it
+    # is for data of a large file
     ("want", "i8"),
     ("asked", "i8"),
     ("planned", "i8"),
@@ -49,13 +50,13 @@ FIELDS = [
     ("try_goal", "i8"),
     ("for_data", "i8"),
     ("for_stream", "i8"),
-    # The current search: log2 of a power of two (0: none), free runs seen, state, and the best run so far
+    # The current search: log2 of the wanted blocks if they are a power of two (else 0), free runs seen, state, and best run so far
     ("power", "i8"),
     ("runs_seen", "i8"),
     ("status", "i8"),
     ("best", "i8"),
     ("best_length", "i8"),
-    # Groups whose bitmaps are read ahead (first and number), and the group after them
+    # Groups whose bitmaps are read ahead (first group and number of groups), and the group after them
     ("ahead", "i8"),
     ("ahead_count", "i8"),
     ("following", "i8"),
@@ -68,9 +69,9 @@ LARGEST = 2  # order of the largest chunk, -1 = none
 LARGEST_SINCE = 3  # `list_clock` when the group entered the list of that order
 AVERAGE = 4  # order of the mean free run, -1 = none
 AVERAGE_SINCE = 5
-IS_LOADED = 6  # the kernel has read the group's bitmap
-IS_STORED = 7  # 1: the bitmap is on the device, 0: the kernel computes it (EXT4_BG_BLOCK_UNINIT)
-HAS_FREED = 8  # the running transaction freed blocks that are in none of the listed runs
+IS_LOADED = 6  # 1: the kernel has read the group's bitmap
+IS_STORED = 7  # 1: the bitmap is on the device; 0: the kernel computes it (EXT4_BG_BLOCK_UNINIT)
+HAS_FREED = 8  # 1: the running transaction freed blocks of the group that are in no listed run
 GROUP_WORDS = 9
 
 CONTINUE, FOUND, GIVEN_UP = range(3)
@@ -104,7 +105,7 @@ def attach(state, used, stored, blocks: int) -> None:
 
 @kernel
 def _is_chunk_free(s, arena, start, length):
-    """Return whether `length` blocks (a power of two) from its multiple `start` on are free."""
+    """Return whether the `length` blocks from `start` on are free; `length` is a power of two, `start` a multiple of it."""
     if length < 64:
         mask = ~(-_ONE << length) << (start & 63)
         return arena[s.bits + (start >> 6)] & mask == mask
@@ -125,7 +126,7 @@ def chunk_order(s, arena, block):
 
 @kernel
 def free_run(s, arena, block, needed):
-    """Return the number of free blocks from `block` on, counted by chunks up to at least `needed` (mb_find_extent)."""
+    """Return the number of free blocks from `block` on, counted in whole chunks until it is at least `needed` (mb_find_extent)."""
     if not is_set(arena, s.bits, block):
         return 0
     end = ((block >> GROUP_SHIFT) + 1) << GROUP_SHIFT
@@ -198,7 +199,7 @@ def _count(s, arena, group):
 
 @kernel
 def _count_all(state, arena):
-    """Count the free blocks and free runs of all groups, which are in no list yet."""
+    """Count the free blocks and free runs of all groups, and mark all groups as not yet in any list."""
     s = state[0]
     for group in range(s.group_count):
         row = s.group_table + group * GROUP_WORDS
@@ -224,7 +225,7 @@ def average_order(blocks):
 
 @kernel
 def _enter_lists(s, arena, group, largest):
-    """Move a group to the end of another list if its largest chunk or its mean free run has changed its order."""
+    """Move a group to the end of another list if the order of its largest chunk or of its mean free run has changed."""
     row = s.group_table + group * GROUP_WORDS
     if largest != arena[row + LARGEST]:
         s.list_clock += 1
@@ -238,7 +239,7 @@ def _enter_lists(s, arena, group, largest):
 
 @kernel
 def load(s, arena, group):
-    """Read a group's bitmap and put the group on its lists, unless that is done (ext4_mb_load_buddy)."""
+    """Read a group's bitmap and put the group on its lists, unless both are already done (ext4_mb_load_buddy)."""
     row = s.group_table + group * GROUP_WORDS
     if not arena[row + IS_LOADED]:
         arena[row + IS_LOADED] = 1
@@ -247,7 +248,7 @@ def load(s, arena, group):
 
 @kernel
 def _count_neighbours(s, arena, block, count):
-    """Return how many of the two blocks next to a run, in its group, are free."""
+    """Return how many of the two blocks next to a run are in its group and free."""
     free = 0
     if block & (GROUP - 1) and is_set(arena, s.bits, block - 1):
         free += 1

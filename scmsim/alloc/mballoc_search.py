@@ -1,4 +1,4 @@
-"""Choice of a group and a free run by ext4's multiblock allocator: the goal, then criteria that get looser.
+"""Choice of a group and a free run by ext4's multiblock allocator: first the goal, then a search by ever weaker criteria.
 
 Source: Linux 6.1 fs/ext4/mballoc.c (ext4_mb_regular_allocator, ext4_mb_find_by_goal, ext4_mb_choose_next_group,
 ext4_mb_good_group, ext4_mb_complex_scan_group, ext4_mb_measure_extent, ext4_mb_check_limits), and Linux 6.12 (ext4_mb_scan_groups,
@@ -44,7 +44,7 @@ def _is_good(s, arena, group, criterion):
     if free == 0 or (criterion < ANY and free < s.want):
         return False
     if criterion == POWER2:
-        # the first group of a flex group is kept for directories and other metadata
+        # the first group of a flex group is reserved for directories and other metadata
         is_kept = s.flex_shift >= m.RESERVED_FLEX_SHIFT and group & ((1 << s.flex_shift) - 1) == 0
         return not (s.for_data and is_kept) and arena[row + m.LARGEST] >= s.power
     return criterion >= SLOW or free // fragments >= s.want
@@ -52,7 +52,7 @@ def _is_good(s, arena, group, criterion):
 
 @kernel
 def _from_lists(s, arena, criterion):
-    """Return the next group by the lists of orders (POWER2) or mean runs (FAST); -1 if none, for the next criterion."""
+    """Return the next group from the lists by largest chunk (POWER2) or mean run (FAST); -1 if this criterion has no more."""
     order = m.LARGEST if criterion == POWER2 else m.AVERAGE
     least = s.power if criterion == POWER2 else m.average_order(s.want)
     group, best, since = -1, m.ORDERS, 0
@@ -109,7 +109,7 @@ def _scan_group(s, arena, group, is_quick):
 
 @kernel
 def _read_ahead(s, group):
-    """Record the groups, from `group` on, whose bitmaps are read ahead with its bitmap (ext4_mb_might_prefetch)."""
+    """Record which groups from `group` on have their bitmaps read ahead (ext4_mb_might_prefetch)."""
     count = min(WITHOUT_FLEX, s.group_count)
     if s.flex_shift > 0:
         flex = 1 << s.flex_shift
@@ -169,7 +169,7 @@ def _by_lists(s, arena, criterion):
 
 @kernel
 def _try_orders(s, arena, criterion, part, order, end):
-    """Try the groups of the orders [order, end), sorted by order, then number.
+    """Try the groups of the orders [order, end), sorted by order, then by number.
 
     Part 0 has the groups from the goal's group on, part 1 the groups before it.
     """
@@ -191,7 +191,7 @@ def _try_orders(s, arena, criterion, part, order, end):
 
 @kernel
 def _by_order(s, arena, criterion):
-    """Try groups with sufficient orders, or all groups in turn; under TRIMMED also shorten the request (ext4_mb_scan_groups)."""
+    """Try groups of sufficient order, or all groups in turn; with TRIMMED also shorten the request (ext4_mb_scan_groups)."""
     start = s.goal >> m.GROUP_SHIFT
     s.following, s.ahead_count = start, 0
     if criterion >= SLOW or s.group_count < m.LISTS_FROM:
@@ -221,7 +221,7 @@ def _by_order(s, arena, criterion):
 
 @kernel
 def _search(s, arena):
-    """Go through the criteria and groups until a run is found."""
+    """Try the criteria in turn, each on all groups, until a run is found."""
     criterion = POWER2 if s.power else FAST
     # A request for metadata has nothing to shorten, and without lists no group could serve the shorter one.
     is_trimmed = s.in_order and s.for_data and s.group_count >= m.LISTS_FROM

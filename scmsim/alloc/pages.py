@@ -26,7 +26,7 @@ RULES = [
     ("order", "i8"),  # log2 of the frames of a page
     ("super_order", "i8"),  # order of the pages of a file above the threshold, or NO_SUPER
     ("threshold", "i8"),  # largest file on the smaller pages, frames
-    ("super_zone", "i8"),  # 1 if the large pages have a zone of their own
+    ("super_zone", "i8"),  # 1: the large pages have a zone of their own
     ("sizing", "i8"),  # see SIZING
     ("pieces", "i8"),  # 1: single frames may replace a page if no whole page is free; the tail is freed at close
 ]
@@ -46,7 +46,7 @@ STATE = np.dtype((np.record, [*frames.FIELDS, *RULES, *COUNTS, ("free_nodes", "i
 # A file's row, one column each:
 SIZE = 0  # bytes; -1 if the file does not exist
 HELD = 1  # frames that are allocated to the file
-TOP = 2  # last run of pages; NONE if there is none
+TOP = 2  # node of the last run of pages; NONE if there is none
 SUPER = 3  # 1: the file is on large pages
 KEPT = 4  # frames that fallocate keeps beyond the length
 NAMES = 5  # number of names
@@ -62,7 +62,7 @@ NONE = -1
 
 @kernel
 def replay(s, room, rows, i):
-    """Replay operations from row `i` on; return the row at which more nodes are needed, or the number of rows."""
+    """Replay operations from row `i` on; return the row that needs more nodes than are free, or the number of rows."""
     bits, files, nodes = room
     while i < rows.size:
         f = rows[i].file
@@ -85,7 +85,7 @@ def _frames(size, kept):
 
 @subroutine
 def _wanted(row, op):
-    """Return the length and the kept frames of a file after an operation."""
+    """Return (bytes, frames kept by fallocate) of a file after an operation; `row` is the file's row before it."""
     size, kept = row[SIZE], row[KEPT]
     end = op.offset + op.length
     if op.op == WRITE and op.length > 0:
@@ -255,7 +255,7 @@ def _push(s, room, f, start, count, order):
 
 @subroutine
 def _pop(s, room, f):
-    """Remove the last run of a file without freeing its frames; return the run's node."""
+    """Unlink the last run of a file without freeing its frames; return the run's node."""
     files, nodes = room[1], room[2]
     node = files[f, TOP]
     files[f, TOP] = nodes[node, BELOW]
@@ -270,7 +270,7 @@ def _pop(s, room, f):
 def _shrink(s, room, f, keep):
     """Free pages at the end of a file down to `keep` frames.
 
-    A page that is needed in part is kept whole, or split into frames if the policy allows that (`pieces`).
+    A page that is needed only in part is kept whole, or split into frames if the policy allows that (`pieces`).
     """
     bits, files, nodes = room
     while files[f, HELD] > keep:
@@ -334,7 +334,7 @@ def totals(s, files, nodes, pages):
 
 @subroutine
 def _cut(start, offset, count, pages):
-    """Count the fewest pages of powers of two, aligned on the device and in the file, that cover a run."""
+    """Add to pages[order] the fewest power-of-two pages, aligned on the device and in the file, that cover a run."""
     while count > 0:
         order = 0
         while order < GIANT and (start | offset) & ((2 << order) - 1) == 0 and (2 << order) <= count:

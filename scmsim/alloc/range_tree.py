@@ -1,8 +1,7 @@
 """Red-black trees of block ranges, as Linux's rbtree keeps them, in one pool of nodes inside the arena.
 
-The order of a tree is that of its insertions: a search compares a key with the ranges on its way, and a caller may change the range
-of a node in place.  WineFS inserts a node before it sets the node's range, which breaks the order; so the shape of a tree decides
-what a search finds, and it must be that of Linux.
+A tree is not always sorted, since a caller may change the range of a node in place, and WineFS inserts a node before it sets the
+node's range.  So the shape of a tree decides what a search finds, and the shape must be that of Linux.
 Source: Linux lib/rbtree.c; Cormen et al., Introduction to Algorithms, chapter 13.  Node 0 is the leaf of all trees.
 """
 
@@ -11,13 +10,13 @@ import numpy as np
 from scmsim.jit import kernel
 
 LEFT, RIGHT, PARENT, RED, LOW, HIGH = range(6)
-WORDS = 6  # of a node
-EMPTY = -1  # HIGH of a node that is in no tree
+WORDS = 6  # arena words of a node
+EMPTY = -1  # value of HIGH in a node that is in no tree
 FIELDS = [
     ("pool", "i8"),  # arena offset of node 0
     ("pool_nodes", "i8"),  # nodes of the pool, node 0 included
-    ("unused", "i8"),  # nodes that are in no tree
-    ("unused_first", "i8"),  # the first of them; LEFT links to the next
+    ("unused", "i8"),  # number of nodes that are in no tree
+    ("unused_first", "i8"),  # first node that is in no tree; LEFT links to the next
 ]
 
 
@@ -45,7 +44,7 @@ def ready(s, arena, nodes):
 
 
 def ranges(record, arena: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (low, high) of the nodes of all trees, in no order."""
+    """Return (low, high) of the nodes of all trees, unordered."""
     nodes = arena[record.pool : record.pool + record.pool_nodes * WORDS].reshape(-1, WORDS)[1:]
     nodes = nodes[nodes[:, HIGH] != EMPTY]
     return nodes[:, LOW], nodes[:, HIGH]
@@ -73,7 +72,7 @@ def _replace(s, arena, root, n, by):
         put(s, arena, parent, LEFT, by)
     else:
         put(s, arena, parent, RIGHT, by)
-    put(s, arena, by, PARENT, parent)  # of node 0, too: `erase` repairs the tree from there on
+    put(s, arena, by, PARENT, parent)  # also if `by` is node 0: `erase` repairs the tree from there on
     return root
 
 
@@ -138,7 +137,7 @@ def insert(s, arena, root, key, low, high):
 
 @kernel
 def erase(s, arena, root, n):
-    """Take a node out of its tree, which makes it unused; return the tree's root."""
+    """Remove a node from its tree and make the node unused; return the tree's root."""
     left, right, red = get(s, arena, n, LEFT), get(s, arena, n, RIGHT), get(s, arena, n, RED)
     if not left or not right:
         at = left or right
@@ -168,7 +167,7 @@ def erase(s, arena, root, n):
 
 @kernel
 def _repair(s, arena, root, at):
-    """Rebalance the tree after the removal of a black node, whose place `at` took; return the root."""
+    """Rebalance the tree after node `at` took the place of a removed black node; return the root."""
     while at != root and not get(s, arena, at, RED):
         up = get(s, arena, at, PARENT)
         left = 1 if get(s, arena, up, LEFT) == at else 0
@@ -200,7 +199,7 @@ def _repair(s, arena, root, at):
 
 @kernel
 def end_of(s, arena, n, side):
-    """Return the first (LEFT) or last (RIGHT) node below a node, itself included; 0 for node 0."""
+    """Return the first (LEFT) or last (RIGHT) node of the subtree of node `n`; 0 for node 0."""
     while n and get(s, arena, n, side):
         n = get(s, arena, n, side)
     return n
@@ -220,7 +219,7 @@ def neighbour(s, arena, n, side):
 
 @kernel
 def around(s, arena, root, low, high):
-    """Return the nodes (before, after) a free range, as a search for its first block finds them; 0: none."""
+    """Return the nodes (before, after) a free range, as a search for its first block finds them; 0 for none."""
     at, last = root, 0
     while at:
         last = at

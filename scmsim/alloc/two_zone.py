@@ -1,7 +1,7 @@
 """A device in two zones: normal pages below a boundary, superpages of 2 MiB above it.
 
 Models SCMFS's allocator for superpages.  Source: SCMFS superpage paper (2013), IV.A and IV.C: the boundary is set at mount, and
-four functions serve files.  The normal zone is `first_fit`; the free superpages are a stack, at first with the lowest on top.  The
+four functions serve files.  The normal zone uses `first_fit`; free superpages are on a stack, at first with the lowest on top.  The
 paper does not state what happens when a zone is full; here `lend` moves a whole superpage to the normal zone for good, and counts
 the move.  Unit: blocks of 4096 bytes.
 """
@@ -40,7 +40,7 @@ def arena_words(blocks: int, boundary: int) -> int:
 
 
 def attach(state, reserved: int, blocks: int, boundary: int) -> None:
-    """Lay out both zones: blocks [reserved, boundary) are free, and all whole superpages from `boundary` on."""
+    """Lay out both zones, with the blocks [reserved, boundary) and all whole superpages from `boundary` on free."""
     record = state.record[0]
     whole = boundary == blocks
     first_fit.attach(state, reserved, blocks, first_fit.AT_ONCE if whole else None)

@@ -1,4 +1,4 @@
-"""Busy extents of XFS, which were freed since the last checkpoint: a red-black tree per allocation group.
+"""Busy extents of XFS (blocks freed since the last checkpoint): a red-black tree per allocation group.
 
 A search trims a free run by the busy extents on its path down the tree.  After it keeps one side of an extent, it does not see
 extents in the other subtree.  So the shape of the tree, which follows the order of frees, decides what is left of a run.
@@ -10,7 +10,7 @@ from scmsim.jit import kernel
 FIELDS = [
     ("spare_nodes", "i8"),  # list of unused nodes, linked by LEFT, and its length
     ("spare_count", "i8"),
-    ("is_stocked", "i8"),  # set once the current operation has the nodes that it may need
+    ("is_stocked", "i8"),  # 1 once the nodes that the current operation may need are on the list of unused nodes
 ]
 
 # Fields of a node, one arena word each:
@@ -20,7 +20,7 @@ LEFT = 2  # child nodes; 0 if none
 RIGHT = 3
 PARENT = 4  # parent node; 0 in the root
 IS_RED = 5
-NODE_ORDER = 3  # log2 of a node's words
+NODE_ORDER = 3  # log2 of the arena words of a node
 
 
 @kernel
@@ -75,7 +75,7 @@ def balance(arena, root, node):
 
 @kernel
 def insert(s, arena, root, start, length):
-    """Add the extent [start, start + length) to the tree whose root is at arena[root]; a node must be in stock."""
+    """Add the extent [start, start + length) to the tree with its root at arena[root]; an unused node must be on the list."""
     node = s.spare_nodes
     if node == 0:
         return
@@ -136,7 +136,7 @@ def trim(arena, root, start, end, need):
             if end <= busy_end:
                 return first, first
             start = busy_end
-        # the right side is only used if much longer: backward allocation scatters directories
+        # the right part is used only if it is much longer: allocation backwards would scatter directories
         elif busy_end >= end or busy - start >= need:
             end = busy
         elif end - busy_end >= 4 * need:

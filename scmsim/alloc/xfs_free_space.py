@@ -9,18 +9,18 @@ from scmsim.jit import kernel
 FIELDS = [
     ("ag_blocks", "i8"),  # blocks of an allocation group; the last one may have fewer
     ("ag_count", "i8"),
-    ("is_busy", "i8"),  # set if a block is busy
-    ("met_busy", "i8"),  # set if the newest search met a busy block
-    ("is_forced", "i8"),  # set if a search found only busy blocks, so that the log must be forced
+    ("is_busy", "i8"),  # 1: a block is busy
+    ("met_busy", "i8"),  # 1: the newest search met a busy block
+    ("is_forced", "i8"),  # 1: a search found only busy blocks, so that the log must be forced
     ("group_rows", "i8"),  # arena offset of the table of groups
     *xfs_busy.FIELDS,
 ]
 
 # A row of the table of groups, one word each:
 RUN_AT = 0  # start of a long free run
-RUN = 1  # its length, or less
+RUN = 1  # blocks of that run, or fewer
 IS_LONGEST = 2  # 1: no free run of the group is longer
-BUSY = 3  # root of the tree of busy extents, 0: none is busy
+BUSY = 3  # root of the tree of busy extents; 0 if no block is busy
 GROUP_WORDS = 4
 
 
@@ -57,7 +57,7 @@ def claim(s, arena, start, count):
     bitmap.set_bits(arena, s.bits, start, count, False)
     s.free_blocks -= count
     at, length = arena[row + RUN_AT], arena[row + RUN]
-    if start < at + length and start + count > at:  # the larger part stays
+    if start < at + length and start + count > at:  # keep the larger of the parts that remain of the long run
         left, right = start - at, at + length - start - count
         arena[row + RUN] = max(left, right, 0)
         if right > left:
@@ -78,7 +78,7 @@ def release(s, arena, start, count):
 
 @kernel
 def clear_busy(s, arena):
-    """Make all blocks available that were freed before a checkpoint."""
+    """Make all busy blocks available, as a checkpoint does."""
     if s.is_busy:
         s.is_busy = 0
         for group in range(s.ag_count):

@@ -4,9 +4,9 @@ Source: Linux 6.1 fs/xfs/libxfs/{xfs_alloc.c: xfs_alloc_vextent, xfs_alloc_ag_ve
 xfs_bmap.c: xfs_bmap_btalloc, xfs_bmap_select_minlen}, fs/xfs/xfs_extent_busy.c.  Unit: blocks of 4096 bytes; group g has the
 blocks from g * ag_blocks on.  The kernel keeps two trees of free runs per group; here bitmaps give the same runs.
 
-Simplified: each tree is searched as if it were one block, which is true up to 505 free runs: the nearest of all long enough runs
-is taken.  If all runs are busy (freed since the last checkpoint) the kernel forces its log within the call; here the
-file system does so after the call (`is_forced`).  No blocks are reserved for the growth of trees.
+Simplified: each tree is searched as if it were one block, which is exact up to 505 free runs: the nearest of all long enough
+runs is taken.  If all runs are busy (freed since the last checkpoint), the kernel forces its log within the call; here the file
+system does so after the call (`is_forced`).  No blocks are reserved for the growth of trees.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ FAR = 1 << 40  # farther than any block
 
 @kernel
 def fits(s, arena, goal, want):
-    """Return whether a free run starts at `goal` with `want` blocks that are not busy, as an append usually finds."""
+    """Return whether the `want` blocks from `goal` on are free and not busy, as is usual for an append."""
     group = goal // s.ag_blocks
     end, row = end_of(s, group), group_row(s, group)
     if goal + want > end or (goal > group * s.ag_blocks and is_set(arena, s.bits, goal - 1)):
@@ -43,7 +43,7 @@ def fits(s, arena, goal, want):
 
 @kernel
 def _best_start(goal, need, align, for_data, start, end):
-    """Return the best start for `need` blocks in [start, end), whose start is aligned; -1 if none (xfs_alloc_compute_diff)."""
+    """Return the best start, a multiple of `align`, for `need` blocks in [start, end); -1 if none (xfs_alloc_compute_diff)."""
     if start >= goal or (for_data and end < goal + need):
         return start
     if align == 1:
@@ -64,7 +64,7 @@ def _best_start(goal, need, align, for_data, start, end):
 
 @kernel
 def _place(s, arena, group, goal, need, align, for_data, start, end):
-    """Return the block of the free run [start, end) that `need` blocks would get, -1 if the run has no room."""
+    """Return the first block that a request for `need` blocks gets in the free run [start, end); -1 if it does not fit."""
     if end - start < need:
         return -1
     whole = end - start
@@ -137,7 +137,7 @@ def near(s, arena, group, goal, need, align, for_data):
 
 @kernel
 def by_size(s, arena, group, want, need):
-    """Return the start of the shortest run of a group with `want` blocks, or of its longest run if that has only `need`."""
+    """Return the start of the group's shortest run of at least `want` blocks, else of its longest run of at least `need`."""
     row = group_row(s, group)
     best, best_length = np.int64(-1), FAR if need == want else 0
     end = end_of(s, group)
@@ -159,7 +159,7 @@ def by_size(s, arena, group, want, need):
 
 @kernel
 def longest(s, arena, group, want):
-    """Return the length of a group's longest free run, or of any run of at least `want` blocks."""
+    """Return the length of a group's longest free run, or of some run of at least `want` blocks."""
     row = group_row(s, group)
     if arena[row + RUN] >= want or arena[row + IS_LONGEST]:
         return arena[row + RUN]
@@ -209,9 +209,9 @@ def allocate(s, arena, goal, want, for_data):
 
 @kernel
 def allocate_aligned(s, arena, goal, count, after):
-    """Allocate `count` blocks of the goal's group at a multiple of `count`: at `after` if free, else near `goal`; -1 if none.
+    """Allocate `count` blocks of the goal's group at a multiple of `count`; return the first block, -1 if there are none.
 
-    `after` is -1 if nothing comes before.  Sets `s.got`.
+    The block `after` is tried first (-1: no such block), then blocks near `goal`.  Sets `s.got`.
     """
     group = goal // s.ag_blocks
     s.got = 0
@@ -233,7 +233,7 @@ def allocate_aligned(s, arena, goal, count, after):
 
 @kernel
 def _starts(s, arena, at, count):
-    """Return whether `count` blocks from `at` on are in the part of a free run that is not busy (xfs_alloc_ag_vextent_exact)."""
+    """Return whether `count` blocks from `at` on are free and in the not busy part of their run (xfs_alloc_ag_vextent_exact)."""
     if at + count > end_of(s, at // s.ag_blocks) or not is_set(arena, s.bits, at):
         return False
     group = at // s.ag_blocks

@@ -1,7 +1,7 @@
-"""Artifacts: a folder with a result, everything that its command reads, and the claims that a second run must meet.
+"""Make and verify artifacts: folders with a result, everything that its command reads, and claims for a second run to meet.
 
-`pack` turns a result into a folder, `recipe` writes the file that its command runs, `contents` names changed files, `rerun` runs
-the command, `claims` compares the figures and `verify` joins these steps.
+`pack` packs a result into a folder, `recipe` writes the file that its command runs, `contents` finds changed files, `rerun` runs
+the command, `claims` compares the figures, and `verify` runs these steps.
 """
 
 from scmsim.artifact.pack import make

@@ -1,8 +1,8 @@
-"""Claims of an artifact: each figure of the packed result beside the same figure of a second run, with a verdict.
+"""Check the claims of an artifact: compare each figure of the packed result with that of a second run, and give a verdict.
 
-Figures that follow from a model's structure and the trace alone are exact: a second run must give the same number.  Figures with a
-tolerance of `scmsim compare` may differ by it.  The other figures have no tolerance: they are compared, and have no verdict.
-A row of `scmsim reproduce` may differ by the factor at which a row is met, and must keep its verdict beside the published value.
+Figures that follow only from a model's structure and the trace are exact: a second run must give the same number.  Figures with a
+tolerance of `scmsim compare` may differ by that tolerance.  Other figures have no tolerance: they are compared without a verdict.
+A row of `scmsim reproduce` may differ by the factor at which a row is met, and must keep its verdict against the published value.
 """
 
 import itertools
@@ -22,9 +22,9 @@ from scmsim.result.rows import rows_of
 from scmsim.result.run import Run
 
 EXACT, WITHIN, SHOWN = "exact", "tolerance", "shown"
-EXACT_ROW, ROW = "exact row", "row"  # in the index of a reproduction
+EXACT_ROW, ROW = "exact row", "row"  # keys of claims in the index of a reproduction
 VERDICTS = ("equal", "within", "out", "differs")  # "differs": a figure without a tolerance
-# Figures that no fitted cost and no TLB takes part in; a name that ends in "_" means every name with this beginning.
+# Figures that depend on neither a fitted cost nor a TLB; a name that ends in "_" means every name with this beginning.
 _STRUCTURE = (
     "calls", "operations", "repeated", "touches", "payload_", "stored_bytes_", "space_", "errors_", "pm_stored_bytes",
     "nt_stored_bytes", "pm_loaded_bytes", "flushes", "fences", "lines_written_back", "media_bytes_", "write_amplification",
@@ -35,9 +35,9 @@ Figure = int | float | str | None
 
 
 class Claim(NamedTuple):
-    """One figure of one run (or one published row): its basis, both values and the verdict, one of VERDICTS.
+    """One figure of one run (or one published row): its basis, the packed and the found value, and one of VERDICTS.
 
-    `percent` is the tolerance in percent of the packed value, None for a figure without one.
+    `percent` is the tolerance in percent of the packed value; None for a figure without a tolerance.
     """
 
     about: str
@@ -71,7 +71,7 @@ def of_reproduction() -> dict[str, list[Any]]:
 
 
 def of_result(result: Result) -> list[Figures]:
-    """Return the figures of each run: its row, and the breakdown by site and group."""
+    """Return the figures of each run: those of its row, and those of its breakdown by site and group."""
     return [_of_run(run) for run in result.runs]
 
 
@@ -96,7 +96,7 @@ def _numbers(row: Mapping[str, Any]) -> dict[str, Figure]:
 
 
 def compared(packed: Iterable[Figures], found: Iterable[Figures], judged: Mapping[str, Any]) -> Iterator[Claim]:
-    """Yield a claim for each figure of each packed run; `judged` is quantity -> [basis, percent], as in the index."""
+    """Yield a claim for each figure of each packed run; `judged` is the index's map of quantity -> [basis, percent]."""
     nothing = Figures("", {}, 0)
     for mine, other in itertools.zip_longest(packed, found, fillvalue=nothing):
         same_run = mine.about.split(" ")[0] == other.about.split(" ")[0]
@@ -108,7 +108,7 @@ def compared(packed: Iterable[Figures], found: Iterable[Figures], judged: Mappin
 
 
 def _verdict(packed: Figure, found: Figure, known: str, percent: float | None, calls: int) -> str:
-    """Return the verdict of a figure; a figure that the second run lacks is out, or differs if it has no tolerance."""
+    """Return the verdict of a figure; a figure that the second run lacks is "out", or "differs" if it has no tolerance."""
     if packed == found:
         return "equal"
     if known == SHOWN or percent is None:
@@ -139,7 +139,7 @@ def of_rows(
 
 
 def _row_verdict(row: Mapping[str, Any], other: Mapping[str, Any], known: str, percent: float | None) -> str:
-    """Return the verdict of a row; one with a tolerance must also keep its verdict beside the published value."""
+    """Return the verdict of a row; a row with a tolerance must also keep its verdict against the published value."""
     mine, new = _listed(row["simulated"]), _listed(other.get("simulated"))
     if known == WITHIN and other.get("verdict") != row["verdict"]:
         return "out"

@@ -1,7 +1,7 @@
-"""Files of an artifact: its index with sizes and SHA-256 digests, and the differences of a folder from its index.
+"""Write and read an artifact's index (`artifact.json`) of sizes and SHA-256 digests, and find differences from it.
 
-The index is `artifact.json`.  It has a digest of itself, so that a changed byte in it is found, too.  The digests find accidents
-and edits of single files; somebody who writes a new index can claim anything.
+The index has a digest of itself, so that a changed byte in it is found too.  The digests detect accidents and edits of single
+files; somebody who writes a new index can claim anything.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ from scmsim.result.provenance import digest
 FORMAT = 1
 INDEX = "artifact.json"
 KINDS = ("replay", "sweep", "reproduce")
-_MOST = 1 << 26  # bytes of an index
+_MOST = 1 << 26  # maximum bytes of an index
 _KEYS = {"format", "kind", "result", "made", "command", "claims", "files", "digest"}
 
 
 class Changes(NamedTuple):
-    """Files of a folder that differ from its index, and files that the index does not name."""
+    """Files of a folder that are changed or missing according to its index, and files that the index does not name."""
 
     changed: list[str]
     missing: list[str]

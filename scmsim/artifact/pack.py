@@ -26,7 +26,7 @@ _PRIVATE = (
     "inputs",
     "replays",
     "costs",
-)  # of a manifest: names and paths of the machine that computed it
+)  # entries of a manifest with names and paths of the machine that computed it
 
 
 def make(result: str | os.PathLike[str], folder: str | os.PathLike[str]) -> pathlib.Path:
@@ -42,7 +42,7 @@ def make(result: str | os.PathLike[str], folder: str | os.PathLike[str]) -> path
     Raises
     ------
     UsageError
-        For a result that cannot be run again here: a measurement, one of other sources, one whose inputs have changed.
+        For a result that cannot be run again here: a measurement, a result of other sources, or one whose inputs have changed.
     """
     if os.environ.get(user_plugins.FOLDER):
         raise UsageError(
@@ -164,7 +164,7 @@ def _judged(figures: list[claims.Figures]) -> dict[str, Any]:
 
 
 def _same_sources(manifest: Mapping[str, Any]) -> None:
-    """Raise UsageError if other sources than the installed ones computed the result: their digests could not be packed."""
+    """Raise UsageError if scmsim's sources have changed since the result, because the old ones' digests cannot be packed."""
     if manifest.get("sources") != registry.sources():
         raise UsageError(
             f"this result was computed by other sources (scmsim {manifest.get('scmsim')}, {manifest.get('sources')}) than the "

@@ -1,4 +1,4 @@
-"""The README of an artifact."""
+"""Write the README of an artifact."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,6 +1,6 @@
 """Write the file that an artifact's command runs: an experiment from a replay's manifest, a sweep from its points.
 
-Every file that the run reads is copied beside it, under a name without folders.
+Every file that the run reads is copied into the artifact, under a name without folders.
 """
 
 import itertools
@@ -22,10 +22,10 @@ _COMBINED = ("machine", "paging", "medium")
 
 
 class Inputs:
-    """Files that a run reads, copied into a folder of the artifact, each once.
+    """Files that a run reads, each of which is copied once into a folder of the artifact.
 
-    `root` is the artifact.  `known` has the digests of files at the time of the run (the manifest's `inputs`); a file that
-    changed since then is refused.
+    `root` is the artifact's folder.  `known` has the digests of files at the time of the run (the manifest's `inputs`); a file
+    that has changed since then is refused.
     """
 
     def __init__(self, root: pathlib.Path, known: Mapping[str, Any]) -> None:
@@ -49,7 +49,7 @@ class Inputs:
         return self.copies[source]
 
     def _free(self, folder: str, name: str) -> str:
-        """Return the name, with a number if another file has it."""
+        """Return the name, with a number added if another file has the name."""
         stem, suffix = os.path.splitext(name)
         others = set(self.copies.values())
         numbered = (f"{stem}-{i}{suffix}" for i in itertools.count(2))
@@ -101,7 +101,7 @@ def sweep(points: Sequence[Mapping[str, Any]], inputs: Inputs) -> str:
 
 
 def toml(table: Mapping[str, Any]) -> str:
-    """Return the lines of a TOML table of plain values and lists of them."""
+    """Return the lines of a TOML table whose values are plain values or lists of plain values."""
     return "".join(f"{_key(key)} = {_value(value)}\n" for key, value in table.items())
 
 

@@ -1,6 +1,6 @@
 """Run the command of an artifact in a process of its own, in a temporary folder; the artifact is only read.
 
-An artifact may come from a stranger: its index does not hold a command line, but the arguments of one of three commands.
+An artifact may come from a stranger, so its index holds no command line but the arguments of one of three commands.
 """
 
 import os
@@ -14,7 +14,7 @@ from scmsim.config import load
 from scmsim.core.errors import EnvironmentProblem, UsageError
 
 _ROOT = pathlib.Path(__file__).parents[2]
-# Run this process's scmsim: `-c` looks for modules in the current folder, which is not the artifact.
+# Run the same scmsim as this process; `-c` also looks for modules in the current folder, which is not the artifact.
 _START = f"import sys; sys.path.append({str(_ROOT)!r}); from scmsim.__main__ import main; main()"
 
 

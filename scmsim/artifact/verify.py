@@ -1,4 +1,4 @@
-"""Verify an artifact: its files, the versions, and each claim after a second run."""
+"""Verify an artifact: its files, the versions of software, and each claim after a second run."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ from scmsim.result import Result, provenance, read
 from scmsim.sweep import config, store
 from scmsim.sweep.point import key_of
 
-_TABLES = (".toml", ".csv", ".npz")  # of the sources: what is not code
+_TABLES = (".toml", ".csv", ".npz")  # suffixes of sources that are not code
 
 
 @dataclass
@@ -24,14 +24,14 @@ class Verification:
     """Findings on an artifact: changed files, versions that differ, and claims (empty if nothing was run)."""
 
     changes: contents.Changes
-    versions: dict[str, tuple[str, str]]  # name -> (packed, here), where they differ
+    versions: dict[str, tuple[str, str]]  # name -> (packed version, version here), where these differ
     sources: list[str]  # scmsim's own files that differ; tables come first
     claims: list[Claim] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def verdict(self) -> str:
-        """Return "changed" (a file), "out" (a claim), "reproduced", or "files only" if nothing was run."""
+        """Return "changed" if a file is, "files only" if nothing was run, "out" if a claim is, else "reproduced"."""
         if self.changes.lines:
             return "changed"
         if not self.claims:
@@ -45,7 +45,7 @@ class Verification:
         return {verdict: found[verdict] for verdict in claims.VERDICTS}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the verification as JSON-able values."""
+        """Return the verification as values that can be written as JSON."""
         return {
             "verdict": self.verdict, "counts": self.counts, **self.changes._asdict(), "versions": self.versions,
             "sources": self.sources, "notes": self.notes, "claims": [claim._asdict() for claim in self.claims],
@@ -53,7 +53,7 @@ class Verification:
 
 
 def verify(folder: str | os.PathLike[str], run: bool = True, quiet: bool = False) -> Verification:
-    """Verify an artifact; without `run`, check its files and versions only.  A folder with a changed file is not run.
+    """Verify an artifact; without `run`, check only its files and versions.  An artifact with a changed file is not run.
 
     Raises UsageError or EnvironmentProblem for a folder that is not an artifact, or if its command leaves no result.
     """
@@ -123,7 +123,7 @@ def _points(folder: pathlib.Path, out: pathlib.Path, rows: list[tuple[str, Any]]
 
 
 def _parameters(packed: Result, found: Result) -> list[str]:
-    """Return a note for each parameter whose value differs: a default that another version of scmsim changed."""
+    """Return a note for each parameter whose value differs, because another version of scmsim has another default."""
     notes: dict[str, None] = {}
     for mine, other in zip(packed.runs, found.runs, strict=False):
         for name, value in mine.params.items():

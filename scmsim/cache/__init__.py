@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from scmsim.cache.state import Caches
 
-OFF, ON, *_ = SETTINGS = ("off", "on", "next-line", "stream")  # the last two: on, with that prefetcher
+OFF, ON, *_ = SETTINGS = ("off", "on", "next-line", "stream")  # the last two mean on, with this prefetcher
 
 
 def build(table: Mapping[str, Any], setting: str = ON, by_device: bool = False) -> "Caches":
@@ -61,7 +61,7 @@ def simulate(
 def simulate_events(
     parts: "Iterable[tuple[np.ndarray, np.ndarray]]", table: Mapping[str, Any], setting: str = ON
 ) -> dict[str, int]:
-    """Return the counts of events with virtual addresses, without setup events; a part is (events, whether each is setup)."""
+    """Return the counts of events with virtual addresses; a part is (events, whether each is setup and not counted)."""
     import numpy as np
 
     from scmsim.cache import replay, state
@@ -73,13 +73,13 @@ def simulate_events(
 
 
 def _addressed(counts: "np.ndarray", table: Mapping[str, Any], setting: str) -> dict[str, int]:
-    """Return the first row of counts by name, without unchecked accesses and page walks, which do not occur here."""
+    """Return the first row of counts by name, without counts of unchecked accesses and page walks, which do not occur here."""
     found = named(counts["at"][0], len(table["cache"]), setting)
     return {name: n for name, n in found.items() if name != "cache_unchecked" and not name.startswith("cache_walk_")}
 
 
 def named(row: "np.ndarray", levels: int, setting: str = ON) -> dict[str, int]:
-    """Return counts by name, also under perf's event names; leave out levels and prefetchers that the machine lacks."""
+    """Return counts by name, some also by perf's event name, without levels and prefetchers that the machine lacks."""
     from scmsim.cache.state import COLUMNS, PREFETCHES
     from scmsim.core.records import MILLI
 

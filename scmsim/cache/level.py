@@ -1,7 +1,7 @@
-"""One level of the caches: look up, insert and remove lines.
+"""Look up, insert and remove lines in one level of the caches.
 
-A slot holds an entry: line number << 1, plus 1 if it is dirty.  One vector operation (`scmsim.jit.vectors`) finds a line, moves it
-to the front of its set and returns the entry that left the set.
+A slot holds an entry: line number << 1, plus 1 if the line is dirty.  One vector operation (`scmsim.jit.vectors`) finds a line,
+moves it to the front of its set, and returns the entry that left the set.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ _LANES = 16
 
 @inlined
 def first_slot(t, entry):
-    """Return the first slot of the set of an entry's line."""
+    """Return the first slot of the set to which an entry's line belongs."""
     line = entry >> 1
     if t.mask >= 0:
         return t.first + (line & t.mask) * t.lanes
@@ -39,7 +39,7 @@ def enter(arena, t, entry):
 
 @subroutine
 def enter_rows(arena, t, at, entry):
-    """Do `enter` for a set of several rows: each row's last line moves to the next row, until the line is found."""
+    """Do `enter` for a set of several rows; each row's last line moves to the next row until the line is found."""
     lane = lane_in_rows(arena, t, at, entry)
     old = arena[at + (t.ways - 1 if lane < 0 else lane)]
     first, end = entry if lane < 0 else entry | old & 1, at + t.ways
@@ -66,7 +66,7 @@ def slot_of(arena, t, entry):
 
 @subroutine
 def lane_in_rows(arena, t, at, entry):
-    """Return which slot of a set of several rows holds a line; -1 if no slot does."""
+    """Return the position of a line in a set of several rows, from its slot `at` on; -1 if it is not there."""
     for row in range(0, t.ways, _LANES):
         lane = find_marked16(arena, at + row, entry)
         if lane >= 0:
@@ -76,7 +76,10 @@ def lane_in_rows(arena, t, at, entry):
 
 @inlined
 def remove(arena, t, entry):
-    """Remove a line; return 1 if it was dirty, 0 if clean, -1 if it was not there.  The set's next new line fills its slot."""
+    """Remove a line; return 1 if it was dirty, 0 if it was clean, -1 if it was not there.
+
+    The set's next new line fills the slot.
+    """
     slot = slot_of(arena, t, entry)
     if slot < 0:
         return -1
@@ -96,7 +99,7 @@ def take_out(arena, t, slot):
 
 @inlined
 def move_out(arena, t, entry):
-    """Do `remove` for a level that `fill_hole` fills, without moving the other lines of the set."""
+    """Do `remove` without moving the other lines of the set, for a level that is filled by `fill_hole`."""
     if t.lanes > _LANES:
         return remove(arena, t, entry)
     slot = slot_of(arena, t, entry)
@@ -109,9 +112,9 @@ def move_out(arena, t, entry):
 
 @inlined
 def fill_hole(arena, t, entry):
-    """Do `enter` for a line that the level does not have, into an empty slot of its set if there is one.
+    """Do `enter` for a line that the level does not have, using an empty slot of its set if there is one.
 
-    The slots after the ways are always empty and must not be used.
+    Slots beyond the number of ways are always empty and must not be used.
     """
     at, last = first_slot(t, entry), t.ways - 1
     if t.lanes == 8:

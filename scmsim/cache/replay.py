@@ -2,15 +2,16 @@
 
 LOAD and STORE look up every line of their run once, whatever the width of an access (a rep-string is a run like any other); a
 store allocates the line and makes it dirty.  NTSTORE bypasses the caches and evicts its lines.  FLUSH writes a dirty line back
-and keeps it (clwb) or evicts it (clflushopt).  A prefetch (state.PREFETCHES) fills the second level as a load fills it, and is
-counted apart.  The loads and stores of WORK have no address: they are counted as unchecked.  A page walk loads the lines of its
-entries before the event that needs it.  Instruction fetches and other cores use the real caches, too, and are not modelled.
+and keeps it (clwb) or evicts it (clflushopt).  A prefetch (state.PREFETCHES) fills the second level like a load, but is counted
+separately.  The loads and stores of WORK have no address, so they are counted as unchecked.  A page walk loads the lines of its
+entries before the event that needs it.  In a real CPU instruction fetches and other cores use the caches too; they are not
+modelled.
 
 A line that misses is inserted into each level, from the nearest to the farthest; then the lines that it displaced are evicted,
 from the farthest level to the nearest.
 
-A line that leaves a level enters the next one if it is dirty, or if that level is exclusive; a
-write-back is not a use, so it does not change the order of the lines in the next level.  Source of these rules:
+A line that leaves a level enters the next one if it is dirty, or if that level is exclusive.  A write-back is not a use, so it
+does not change the order of the lines in the next level.  Source of these rules:
 Hennessy and Patterson, Computer Architecture, 6th edition, appendix B (write-allocate, write-back); Intel SDM volume 1, 10.4.6
 (non-temporal stores) and volume 2, CLWB, CLFLUSHOPT.
 """
@@ -48,15 +49,15 @@ from scmsim.core.records import FETCH, FLUSH, LOAD, NTSTORE, PM, STORE, WORK
 from scmsim.jit import inlined, kernel, outlined, subroutine
 from scmsim.jit.vectors import fetch_ahead
 
-_SOON = 8  # accesses ahead: the distance at which slots of the last level are prefetched
+_SOON = 8  # number of accesses in advance at which the host CPU prefetches slots of the last level
 _PAGE_LINES = 64
 _PM_LINE = PM_BIT >> 6
 _NEW_PAGE, _OPEN_FILE = 127, 128  # values of a block's `cache`, as in footprint.interleave
-_NEW_PAGES = 16  # most distinct new pages of a call
-OBJECTS = 1 << 48  # line of the first object: no address has it, and it is not in persistent memory
-WALKS = 1 << 50  # first line of page-table entries: outside of the lines of objects and of kernel addresses
+_NEW_PAGES = 16  # maximum number of distinct new pages of a call
+OBJECTS = 1 << 48  # number of the first object's line, above the lines of all addresses and not in persistent memory
+WALKS = 1 << 50  # number of the first line of page-table entries, above the lines of objects and of kernel addresses
 _NUMBERS = (1 << 24) - 1
-_BETWEEN = 17  # lines from one inode to the next: ext4's have 1,088 bytes, xfs' 1,024
+_BETWEEN = 17  # lines from one inode to the next; an inode has 1,088 bytes in ext4, 1,024 in XFS
 
 
 @kernel
@@ -69,11 +70,11 @@ def simulate(caches, arena, counts, events, bins):
 
 @kernel
 def simulate_touched(caches, arena, counts, touched, slices, walked, events, bins, causes):
-    """Do `simulate`, with the lines of a slice of touches, then those that page walks read (mmu.state.LOGGED), before their event.
+    """Do `simulate`; before each event, look up the lines of its slice of touches, then those that its page walks read.
 
-    `touched` is (bounds, lines, blocks): fields of a footprint.FootprintTable, its blocks as state.BLOCK.  The lines
-    of a block count in the row of the event in `causes` plus the row of the block.  `slices` are records.SLICE in the order of
-    their events.
+    `touched` is (bounds, lines, blocks): fields of a footprint.FootprintTable, its blocks as state.BLOCK.  The lines of a block
+    are counted in the row in `causes` of the event, plus the row of the block.  `slices` are records.SLICE in the order of their
+    events.  `walked` has the lines that walks read (mmu.state.LOGGED).
     """
     s, k, w = caches[0], 0, 0
     bounds, which, blocks = touched
@@ -93,7 +94,7 @@ def simulate_touched(caches, arena, counts, touched, slices, walked, events, bin
 
 @outlined
 def read_entry(s, arena, c, line):
-    """Look up a line of page-table entries for a walk: as a load, but a prefetcher does not see it."""
+    """Look up a line of page-table entries for a walk, like a load that the prefetcher does not see."""
     c.at[WALK] += 1
     gone = enter(arena, s.level[0], line << 1)
     if gone == FOUND:
@@ -104,7 +105,7 @@ def read_entry(s, arena, c, line):
 
 @inlined
 def touch(s, arena, c, block, piece):
-    """Look up the lines of a block: of its page, of the inode or open file of a slice, or of a page that is new in the call."""
+    """Look up a block's lines, which are in its page, in a slice's inode or open file, or in a page that is new in the call."""
     first, at, lines = (block.vaddr & ADDRESS) >> 6, 0, block.lines
     if block.cache == _NEW_PAGE:
         number = (s.new_pages + block.vaddr % _NEW_PAGES) & _NUMBERS
@@ -123,13 +124,14 @@ def touch(s, arena, c, block, piece):
 
 @kernel
 def simulate_lines(caches, arena, counts, codes, addresses):
-    """Look up one access at each address; ignore addresses with codes other than LOAD and STORE."""
+    """Look up one access at each address; ignore addresses whose code is not LOAD or STORE."""
     s, c = caches[0], counts[0]
     last = s.level[s.levels - 1]
     for i in range(addresses.size):
         if codes[i] == LOAD or codes[i] == STORE:
             is_hit = look_up(s, arena, c, (addresses[i] & ADDRESS) >> 6, codes[i] == STORE)
-            # prefetch: the slots of the last level exceed the host CPU's near caches, and after a miss later misses are likely
+            # prefetch into the host CPU's caches, which are smaller than the slots of the last level: after a miss, more misses
+            # are likely
             if not is_hit and i + _SOON < addresses.size:
                 at = first_slot(last, (addresses[i + _SOON] & ADDRESS) >> 6 << 1)
                 fetch_ahead(arena, at)
@@ -138,7 +140,7 @@ def simulate_lines(caches, arena, counts, codes, addresses):
 
 @subroutine
 def take(s, arena, c, e):
-    """Run one event through the caches; process a strided run page by page."""
+    """Run one event through the caches; a strided run is processed page by page."""
     if e.code == WORK:
         c.at[UNCHECKED] += e.loads + e.stores
     if e.code > FLUSH or e.code == FETCH or e.length <= 0:
@@ -157,7 +159,7 @@ def take(s, arena, c, e):
 
 @subroutine
 def take_run(s, arena, c, e, start, end):
-    """Look up, bypass (NTSTORE) or flush each line of the bytes [start, end), by the event's code."""
+    """Look up, bypass (NTSTORE) or flush each line of the bytes [start, end), according to the event's code."""
     for line in range(start >> 6, (end - 1 >> 6) + 1):
         if e.code <= STORE:
             look_up(s, arena, c, line, e.code == STORE)
@@ -218,7 +220,7 @@ def follows(s, line):
 
 @inlined
 def miss(s, arena, c, entry, side, gone):
-    """Look up a line that missed the first level in the other levels; the first level has evicted `gone` for it."""
+    """Look up a line that missed in the first level in the other levels; the first level has evicted the entry `gone` for it."""
     near = far = EMPTY
     if s.levels > 1:
         near = enter(arena, s.level[1], entry)
@@ -264,7 +266,7 @@ def look_up_last(s, arena, c, entry, side):
 
 @inlined
 def leave_last(s, arena, c, far, near, gone):
-    """Let an entry leave the third level; return the entries that still have to leave the second and first level."""
+    """Move the entry `far` out of the third level; return the entries that must still leave the second and first level."""
     if s.level[2].holds == INCLUSIVE:
         if (far ^ near) >> 1 == 0:
             far, near = far | near, EMPTY

@@ -1,8 +1,8 @@
-"""Lay out the state of a machine's data caches: one small record for the shapes, one array for the lines.
+"""Lay out the state of a machine's data caches: a small record for the shapes, and an array for the lines.
 
 A level is set-associative with LRU.  A set holds its lines in order of use, the most recent first, in 8 or a multiple of 16 slots.
-The set of a line is its number modulo the number of sets: the hash with which real last-level caches choose a slice is not
-documented and not modelled.  Units: lines of 64 bytes.
+The set of a line is the line's number modulo the number of sets; the hash by which real last-level caches choose a slice is not
+documented, and not modelled.  Units: lines of 64 bytes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,25 +16,25 @@ from scmsim.core.units import parse_bytes
 LEVELS = 3
 LINE = 64  # bytes
 EMPTY = -2  # an empty slot
-FOUND = -1  # result of a look-up that found the line, instead of an evicted entry
+FOUND = -1  # result of a look-up that found the line; other results are the evicted entry
 
-# Inclusion policy: how a level's lines relate to the lines of the levels nearer to the core.
-# - inclusive: all lines; a line that leaves this level leaves the nearer levels, too
-# - non-inclusive: the level is filled on a miss, and evicts lines on its own
-# - exclusive: lines that the next nearer level evicts, clean ones too; a hit moves the line back to the nearer level
+# Inclusion policy: which lines of the levels nearer to the core a level also holds.
+# - inclusive: all; a line that leaves this level leaves the nearer levels too
+# - non-inclusive: the level is filled on a miss, and evicts lines independently of the nearer levels
+# - exclusive: none; the level gets the lines that the next nearer level evicts, clean or dirty, and a hit moves a line back there
 FILLS = ("inclusive", "non-inclusive", "exclusive")
 INCLUSIVE, NON_INCLUSIVE, EXCLUSIVE = range(len(FILLS))
 
 # The best write-back instruction of a CPU: clwb keeps the line, clflushopt and clflush evict it.
 FLUSHES = ("clwb", "clflushopt", "clflush")
 
-# Prefetch policy: the lines of the same 4 KiB page that a miss of the first level also brings into the second level.
+# Prefetch policy: which lines of the same 4 KiB page a miss in the first level also brings into the second level.
 # - next-line: the next line
 # - stream: the next AHEAD lines, if the latest miss in the page was on the line before
 PREFETCHES = ("none", "next-line", "stream")
 NEXT_LINE, STREAM = 1, 2
-STREAMS = 16  # pages whose latest miss is remembered
-AHEAD = 4  # lines
+STREAMS = 16  # number of pages whose latest miss is remembered
+AHEAD = 4  # lines that the policy stream prefetches
 
 # An address in persistent memory is its device offset | PM_BIT; a line number is that address / LINE.  So the kernel's and
 # a program's mapping of a page have the same lines.
@@ -65,7 +65,7 @@ CACHES = np.dtype(
             ("prefetch", "i8"),  # index into PREFETCHES
             ("stream", "i8", (STREAMS,)),  # line of the latest miss in each of STREAMS pages; EMPTY: unused
             ("next_stream", "i8"),  # element of `stream` that the next new page replaces
-            # footprints: operation of the latest touches, number of its first new page, and whether it has any
+            # for footprints: operation of the latest touches, number of its first new page, and whether it has new pages
             ("op", "i8"),
             ("new_pages", "i8"),
             ("is_used", "i8"),
@@ -94,7 +94,7 @@ ROW = np.dtype((np.record, [("at", "i8", (len(COLUMNS),))]))
 (NT_LINES, FLUSHED_LINES, EVICTED, FLUSHED, PM_READ, PM_WRITTEN, UNCHECKED) = range(
     len(SIDES) * len(SIDE), len(COLUMNS)
 )
-# places within a side: hits of a level come after its look-ups
+# positions of counts within a side; hits of a level come after its look-ups
 PER_SIDE, HIT, L2, L3, MEMORY = len(SIDE), 1, 2, 4, 6
 PREFETCH, WALK = 2 * PER_SIDE, 3 * PER_SIDE
 

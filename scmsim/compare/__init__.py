@@ -24,21 +24,21 @@ class Row(NamedTuple):
     Attributes
     ----------
     quantity, per : str
-        A counter or a metric; and "call", "run", or "" for a ratio.
+        The name of a counter or metric, and what its value refers to: "call", "run", or "" for a ratio.
     simulated, measured : float
         Means over the repeats.
     ratio : float or None
         Simulated divided by measured; None if the measured value is 0.
     spread_percent : float or None
-        Standard deviation divided by the mean of the repeats, the larger of both sides; None for single runs.
+        Standard deviation in percent of the mean of the repeats, the larger of both sides; None for single runs.
     tolerance_percent : float or None
-        In percent of the measured value; None if the quantity has no tolerance, or an interval (`tolerance_ratios`).
+        Tolerance in percent of the measured value; None if the quantity has none, or has an interval (`tolerance_ratios`).
     tolerance_ratios : tuple of float or None
         Least and greatest ratio that the 90 % interval of the simulated figure allows; None if the tolerance is not an interval.
     tolerance_basis : str
-        "given", "two simulations", "fixed (not checked)", or the measured cells of the interval.
+        "given", "two simulations", "fixed (not checked)", or the measured cells from which the interval is derived.
     verdict : str
-        "ok"; "out"; "noisy": out, but within two standard errors of the mean; "-": no tolerance.
+        "ok"; "out"; "noisy", which is out, but within two standard errors of the mean; or "-" if there is no tolerance.
     simulated_calls, measured_calls : float
         The divisor of a figure per call: mean number of calls of the runs; 0 for a figure that is not per call.
     """
@@ -60,7 +60,7 @@ class Row(NamedTuple):
 
 
 class Quantity(NamedTuple):
-    """All rows of one quantity: number of rows by verdict, and the ratios (None if no row has a ratio)."""
+    """Summary of the rows of one quantity: number of rows by verdict, and their ratios (None if no row has a ratio)."""
 
     quantity: str
     rows: int
@@ -74,14 +74,14 @@ class Quantity(NamedTuple):
 
 @dataclass
 class Comparison:
-    """Rows for cells of both sides, and lists of cells and quantities that only one side has."""
+    """Rows for cells that both sides have, and lists of cells and quantities that only one side has."""
 
     rows: list[Row] = field(default_factory=list)
     only_simulated: list[Key] = field(default_factory=list)
     only_measured: list[Key] = field(default_factory=list)
     absent: dict[str, list[str]] = field(default_factory=dict)  # wanted quantity -> the sides that lack it
     warnings: list[str] = field(default_factory=list)
-    common: int = 0  # cells on both sides, with or without a row
+    common: int = 0  # number of cells that both sides have, with or without a row
     sides: tuple[str, str] = (
         "simulated",
         "measured",
@@ -109,7 +109,7 @@ class Comparison:
         return found
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the comparison as JSON-able values."""
+        """Return the comparison as values that can be written as JSON."""
         counts = {verdict: sum(row.verdict == verdict for row in self.rows) for verdict in ("ok", "noisy", "out", "-")}
         rows = [{**row.key._asdict(), **{k: v for k, v in row._asdict().items() if k != "key"}} for row in self.rows]
         return {
@@ -139,13 +139,13 @@ def compare(
     Parameters
     ----------
     events : sequence of str
-        Counters (by any of perf's names) and metrics to compare; by default those of `TOLERANCES`.  "all": every counter
-        and metric of both sides.
+        Counters (by any of perf's names) and metrics to compare; by default those of `TOLERANCES`.  "all" means every
+        counter and metric of both sides.
     tolerances : mapping
-        Percent by counter or metric, or for "all"; overrides the defaults: the 90 % interval of a simulated figure, else a fixed
-        percentage of `TOLERANCES`; two simulations must be equal.
+        Tolerance in percent by counter or metric, or for "all".  The default is the 90 % interval of a simulated figure, else a
+        fixed percentage of `TOLERANCES`; two simulations must be equal.
     names : mapping
-        Simulated names of the measured side's file systems: {"nova": "nova-cow"}.
+        Name of a file system on the measured side -> its name on the simulated side, e.g. {"nova": "nova-cow"}.
     ignore : sequence of str
         Parts of a cell's key that need not match: "fs", "operation", "file_bytes", "unit_bytes".
 
@@ -196,7 +196,7 @@ def _sides(first: Result, second: Result) -> tuple[str, str]:
 
 
 def _counted(*sides: Result) -> set[str]:
-    """Return the names of all counters and metrics, also of counters in one CPU mode only."""
+    """Return the names of all counters and metrics, including counters that have only counts by CPU mode."""
     tables: list[Iterable[str]] = []
     for run in (run for side in sides for run in side.runs):
         tables += [run.counters, run.metrics, *run.groups.values()]
@@ -204,7 +204,7 @@ def _counted(*sides: Result) -> set[str]:
 
 
 def _tables(*sides: Result) -> list[str]:
-    """Return the event tables of the measured CPUs: they define e.g. `dTLB-load-misses` for each CPU."""
+    """Return the event tables of the measured CPUs, which define what e.g. `dTLB-load-misses` means on each CPU."""
     named = [harness(side).get("table") for side in sides]
     return [table for table in named if table in registry.names("events")]
 
@@ -228,7 +228,7 @@ def _resolved(name: str, known: set[str], tables: Sequence[str]) -> str:
 
 
 def _rows(ours: Cell, theirs: Cell, wanted: Iterable[str], limits: Mapping[str, Limit]) -> list[Row]:
-    """Return the rows of quantities on both sides: per call, or per run if the calls of a side are unknown."""
+    """Return a row for each quantity that both sides have: per call, or per run if a side's number of calls is unknown."""
     by_call = bool(ours.calls and theirs.calls)
     rows = []
     for name in wanted:
@@ -282,7 +282,7 @@ def _machine(simulated: Result, measured: Result, compared: set[str]) -> list[st
 
 
 def _footprints(sides: Iterable[Result], compared: set[str]) -> list[str]:
-    """Warn about replays whose TLB counts leave out the touches of the kernel's own code."""
+    """Return warnings about replays whose TLB counts exclude the touches of the kernel's own code and data."""
     lacking = [run.fs for side in sides for run in side.runs if run.paging and FOOTPRINTS not in run.params]
     dependent = sorted(name for name in compared if "tlb_" in name and name not in ("tlb_traffic",) or "walk" in name)
     if not lacking or not dependent:
@@ -294,7 +294,7 @@ def _footprints(sides: Iterable[Result], compared: set[str]) -> list[str]:
 
 
 def _kernels(simulated: Result, measured: Result, names: tuple[str, str]) -> list[str]:
-    """Warn about kernels that differ or are not recorded."""
+    """Return warnings about kernels that differ or are not recorded."""
     sides = dict(zip(names, (simulated, measured), strict=True))
     found = {name: _kernel(side) for name, side in sides.items()}
     unknown_sides = [f"the kernel of the {name} side is not recorded" for name, kernels in found.items() if not kernels]
@@ -314,12 +314,12 @@ def _kernel(side: Result) -> list[str]:
 
 
 def _version(kernel: str) -> str:
-    """Return major and minor number: "5.13" of "5.13.13"."""
+    """Return the major and minor number of a version: "5.13" for "5.13.13"."""
     return ".".join(kernel.split(".")[:2])
 
 
 def _cost_kernels(run: Run) -> list[str]:
-    """Return the Linux version of a replay's costs: the chosen version, else the model's; [] for a prototype."""
+    """Return the Linux version of a replay's costs in a list: the chosen version, else the model's; [] for a prototype."""
     if run.fs not in registry.names("fs"):
         return []
     known = registry.literals("fs", run.fs)

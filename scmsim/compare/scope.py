@@ -34,7 +34,7 @@ class Aligned(NamedTuple):
     first: Result
     second: Result
     notes: list[str]
-    mixed: bool = False  # a run has counters of different modes
+    mixed: bool = False  # whether a run has counters of different modes
 
 
 def is_replay(run: Run) -> bool:
@@ -62,10 +62,11 @@ def scope(run: Run, name: str) -> str:
 
 
 def aligned(first: Result, second: Result, compared: Iterable[str]) -> Aligned:
-    """Return both results in one mode.
+    """Return both results with counts of one CPU mode, as far as possible.
 
-    To compare with a model, use a measurement's kernel counts where it has them, leave out counts of user mode only, and keep
-    totals without kernel counts, with a note that they mix modes.  Two measurements are compared in their common mode.
+    For a comparison with a model, a measurement's kernel counts are used where it has them, counts of only user mode are left out,
+    and totals for which there are no kernel counts are kept with a note that they mix modes.  Two measurements are compared in
+    their common mode.
     """
     names = list(compared)
     sides = (first, second)
@@ -88,7 +89,7 @@ def aligned(first: Result, second: Result, compared: Iterable[str]) -> Aligned:
 
 
 def _in_mode(run: Run, mode: str, names: list[str], notes: list[str]) -> Run:
-    """Return a measured run with counts of one mode where it has them; note counters left out and counters of mixed modes."""
+    """Return a measured run with counts of one mode where it has them; add notes on counters left out and on mixed modes."""
     counts = dict(run.groups.get(mode, {}))
     others = {name: scope(run, name) for name in run.counters if name not in counts}
     totals = [name for name in names if others.get(name) == BOTH]
@@ -110,7 +111,7 @@ def _in_mode(run: Run, mode: str, names: list[str], notes: list[str]) -> Run:
 
 
 def _differences(sides: Iterable[Result], names: list[str]) -> list[str]:
-    """Note counters whose modes differ between the sides."""
+    """Return a note on counters whose modes differ between the sides; [] if there are none."""
     found = [
         {name: {scope(run, name) for run in side.runs if name in run.counters} - {""} for name in names}
         for side in sides

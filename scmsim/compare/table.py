@@ -1,4 +1,4 @@
-"""Format a comparison as plain text: one line per row, then cells of one side only, the warnings and the verdict."""
+"""Format a comparison as plain text: a line for each row, then cells that only one side has, the warnings and the verdict."""
 
 from scmsim.compare import Comparison, Quantity, Row
 from scmsim.compare.tolerances import FIXED, GIVEN, SAME
@@ -24,7 +24,7 @@ _LEFT = (0, 1, 4, 5, 11)  # left-aligned columns
 _SUMMARY_HEAD = ("quantity", "rows", "ok", "noisy", "out", "least ratio", "median", "most")
 NO_INTERVAL = ("", GIVEN, SAME, FIXED)  # bases of a row's tolerance that are not measured cells
 _MOST_WARNINGS = 20
-_MOST_OUT = 20  # rows
+_MOST_OUT = 20  # maximum number of rows in the list of rows that are out
 
 
 def text(comparison: Comparison, rows: bool = True) -> str:
@@ -43,7 +43,7 @@ def text(comparison: Comparison, rows: bool = True) -> str:
 
 
 def tables(comparison: Comparison, rows: bool = True) -> list[tuple[list[list[str]], tuple[int, ...]]]:
-    """Return (table of strings whose first row is the head, its left-aligned columns) for each table."""
+    """Return, for each table, (rows of strings of which the first is the head, left-aligned columns)."""
     found: list[tuple[list[list[str]], tuple[int, ...]]] = []
     if comparison.rows and rows:
         found.append(
@@ -69,7 +69,7 @@ def _difference(row: Row, sides: tuple[str, str]) -> str:
 
 
 def lists(comparison: Comparison) -> dict[str, list[str]]:
-    """Return lists by title: cells of one side only, counters that a side lacks, bases of the tolerances."""
+    """Return lists by title: cells that only one side has, counters that a side lacks, bases of the tolerances."""
     first, second = comparison.sides
     sides = {f"only {first}": comparison.only_simulated, f"only {second}": comparison.only_measured}
     found = {side: [printable(str(key)) for key in keys] for side, keys in sides.items() if keys}

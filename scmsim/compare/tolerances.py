@@ -1,6 +1,6 @@
-"""Tolerances of `scmsim compare`: how far a simulated figure may be from a measured one, and why.
+"""Define the tolerances of `scmsim compare`: how far a simulated figure may be from a measured one, and why.
 
-A tolerance is the user's value, or else the 90 % interval of a replay's figure, or else fixed in TOLERANCES.
+A tolerance is the user's value, else the 90 % interval of a replay's figure, else the fixed value in TOLERANCES.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from scmsim.compare.scope import is_replay
 from scmsim.result import Run, intervals
 
-ALL = "all"  # in the user's tolerances: every counter
+ALL = "all"  # key in the user's tolerances that means every counter
 GIVEN, SAME, FIXED = "given", "two simulations", f"fixed ({intervals.UNCHECKED})"
 
 
@@ -54,9 +54,9 @@ TOLERANCES: dict[str, Tolerance] = {
 
 
 class Limit(NamedTuple):
-    """The tolerance of a row, and its basis: GIVEN, SAME, FIXED or the cells of an interval.
+    """The tolerance of a row, and its basis: GIVEN, SAME, FIXED or the measured cells of an interval.
 
-    The tolerance is a percentage of the second value, or the least and greatest allowed ratio of first to second.
+    The tolerance is a percentage of the second value, or the least and the greatest allowed ratio of the first to the second.
     """
 
     percent: float | None
@@ -73,7 +73,7 @@ class Limit(NamedTuple):
 def limits_of(wanted: Iterable[str], given: Mapping[str, float], exact: bool) -> dict[str, Limit]:
     """Return the tolerance of each quantity that has one: as given, as given for ALL, or as fixed in TOLERANCES.
 
-    `exact`: both sides are simulations, which are deterministic, so the default is 0.
+    `exact`: whether both sides are simulations; these are deterministic, so the default is 0.
     """
     found = {name: Limit(tolerance.percent, FIXED) for name, tolerance in TOLERANCES.items()}
     if exact or ALL in given:

@@ -1,9 +1,9 @@
 """Read an experiment from TOML and check it; report every mistake at once, with file, line, dotted key and rule.
 
 Keys: `trace` (a path, relative to the file's folder) or `[workload]` (`kind` and its parameters); `fs`, `machine`,
-`paging`, `medium` (a name or a list of names: every combination is run); `kernel`, `footprints`, `meminfo`, `system`, `caches` (one
+`paging`, `medium` (a name or a list of names; every combination is run); `kernel`, `footprints`, `meminfo`, `system`, `caches` (one
 value each, for all runs); `by`, `sync_at_end`, `out`, `summary`;
-`[set.NAME]` parameters of the file system or paging policy NAME.  Parameters may carry units ("4KiB", "5ms"); they are checked
+`[set.NAME]`, the parameters of the file system or paging policy NAME.  Parameters may have units ("4KiB", "5ms"); they are checked
 against the plug-in's PARAMS.
 """
 
@@ -19,8 +19,8 @@ from scmsim.core.errors import UsageError, unknown
 from scmsim.result.run import SURROUNDINGS
 
 _FOLDERS = (pathlib.Path(__file__).parents[1] / "_configs", pathlib.Path(__file__).parents[2] / "configs")
-MATRIX_PREFIX = "perf-"  # of bundled files for `scmsim perf run`, which are not experiments
-SWEEP_PREFIX = "sweep-"  # of bundled files for `scmsim sweep`
+MATRIX_PREFIX = "perf-"  # prefix of bundled files for `scmsim perf run`, which are not experiments
+SWEEP_PREFIX = "sweep-"  # prefix of bundled files for `scmsim sweep`
 _PREFIXES = {MATRIX_PREFIX: "matrix", SWEEP_PREFIX: "sweep", "": "experiment"}
 _TABLES = {MATRIX_PREFIX: r"\[\s*matrix\s*\]", SWEEP_PREFIX: r"\[\s*axes\s*\]|\[\s*fixed\b|\[\[\s*point\s*\]\]"}
 _MOST = 1 << 20
@@ -28,7 +28,7 @@ _MOST = 1 << 20
 
 @dataclass(frozen=True)
 class Experiment:
-    """A checked experiment.  Empty `machine`, `paging` or `medium` means the default of the pipeline.
+    """A checked experiment, where an empty `machine`, `paging` or `medium` means the default of the pipeline.
 
     `params` and `workload_params` hold whole numbers in the unit that the plug-in declares (bytes, nanoseconds,
     counts), or the chosen string.
@@ -81,7 +81,7 @@ def find(name: str, prefix: str = "") -> pathlib.Path:
 
 
 def resolve(text: str | pathlib.Path, matrix: bool = False) -> pathlib.Path:
-    """Return the path of an experiment or a matrix: an existing file, or else the bundled file of this name."""
+    """Return the path of an experiment or a matrix: an existing file, else the bundled file with this name."""
     path = pathlib.Path(text)
     if path.is_file():
         return path

@@ -11,7 +11,7 @@ from scmsim.core.schema import Rule, flag, named, one_of, several, size, table, 
 from scmsim.perf.matrix import COUNTS, MAX_UNIT, OPERATIONS, Matrix, Target
 
 _LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
-_MAX_BYTES = 1 << 44  # 16 TiB: a larger size is probably a mistake in the unit
+_MAX_BYTES = 1 << 44  # 16 TiB; a larger size is probably a mistake in the unit
 _MAX_CELLS = 1_000_000
 
 
@@ -34,7 +34,7 @@ def load(path: str | pathlib.Path, backend: str | None = None) -> Matrix:
 
 
 def _matrix(given: dict[str, Any]) -> Matrix:
-    """Check a file's content and return its matrix; tables of back ends that are not chosen stay unchecked."""
+    """Check a file's content and return its matrix; tables of back ends that are not chosen are not checked."""
     names = registry.names("backend")
     backend = given["run"].get("backend", "perf") if isinstance(given["run"], dict) else "perf"
     own = {name: params.table("backend", name) if name == backend else named(lambda value: value) for name in names}

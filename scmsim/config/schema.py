@@ -1,4 +1,4 @@
-"""The rules of an experiment file."""
+"""Define the rules by which an experiment file is checked."""
 
 import functools
 import os
@@ -19,7 +19,7 @@ _SET = "file system or paging policy"
 
 
 def rule(folder: pathlib.Path) -> Rule:
-    """Return the rule of an experiment; its paths are relative to `folder`."""
+    """Return the rule for an experiment whose paths are relative to `folder`."""
     return both(table(keys(folder), {"fs": f"choose from {', '.join(registry.names('fs'))}"}), _together)
 
 
@@ -78,9 +78,9 @@ def _name_or_file(kind: str, value: Any, existing: Callable[[Any], pathlib.Path]
 
 
 def _output(folder: pathlib.Path, value: Any) -> pathlib.Path:
-    """Return the path of a result: inside the experiment's or the current folder; overwrite nothing but a result.
+    """Return the path of a result, which must be in the experiment's or the current folder and may only replace a result.
 
-    An experiment may come from a stranger, so it must not write anywhere else.
+    An experiment may come from a stranger, so it must not write to any other place.
     """
     path = pathlib.Path(os.path.normpath(folder / text(value)))
     if path.suffix not in SUFFIXES:
@@ -97,7 +97,7 @@ def _output(folder: pathlib.Path, value: Any) -> pathlib.Path:
 
 
 def _workload(folder: pathlib.Path, value: Any) -> dict[str, Any]:
-    """Check the [workload] table: `kind` and its parameters; files, like a trace, are relative to the experiment."""
+    """Check the [workload] table, `kind` and its parameters, and return it; files are relative to the experiment."""
     kinds = ", ".join(registry.names("workload"))
     if not isinstance(value, dict):
         raise UsageError(f"must be a table: [workload] with kind = one of {kinds}")
@@ -112,7 +112,7 @@ def _workload(folder: pathlib.Path, value: Any) -> dict[str, Any]:
 
 
 def _settings(value: Any) -> dict[str, dict[str, int | str]]:
-    """Check the [set.NAME] tables."""
+    """Check the [set.NAME] tables and return them."""
     if not isinstance(value, dict):
         raise UsageError(f"must be tables: [set.NAME] with parameters of the {_SET} NAME")
     mistakes = Mistakes()

@@ -1,1 +1,1 @@
-"""Foundation of every other folder: records, counters, plug-ins, errors, units, text and files."""
+"""Foundation of all other packages: records, counters, plug-ins, errors, units, text and files."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from scmsim.core.errors import EnvironmentProblem, ScmsimError, UsageError
 
-OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)  # errors that the user did not cause
+OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)  # errors of the disk, which the user did not cause
 
 Path = str | os.PathLike[str]
 # device and inode of each file that must not be overwritten; None outside a `protected` block
@@ -18,7 +18,7 @@ _inputs: list[tuple[int, int]] | None = None
 
 @contextlib.contextmanager
 def protected(paths: Iterable[Path]) -> Iterator[None]:
-    """While the block runs, refuse to overwrite the files in `paths` (by any link) and the files that `protect` adds."""
+    """Refuse, within a block, to overwrite the files in `paths` (by any link) and the files that `protect` adds."""
     global _inputs
     outer = _inputs
     _inputs = [*(outer or ()), *_identities(paths)]
@@ -35,7 +35,7 @@ def protect(*paths: Path) -> None:
 
 
 def _identities(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
-    """Yield (device, inode) of each regular file, the same for all links to it; skip everything else."""
+    """Yield (device, inode) of each regular file, which is the same for all links to the file; skip everything else."""
     for path in paths:
         with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
             found = os.stat(path)
@@ -49,13 +49,13 @@ def draft_of(target: pathlib.Path) -> pathlib.Path:
 
 
 def writable(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Return the path of a file that may be written, with links followed; called before the work starts.
+    """Return the path of a file that may be written, with links followed; call this before the work starts.
 
     Raises
     ------
     UsageError
-        If the folder is missing or not writable; if the path is a folder, or a device or a pipe, which the rename would replace
-        by a file; or if the path is an input (see `protected`).
+        If the file's folder is missing or not writable; if the path is a folder; if it is a device or a pipe, which the rename
+        would replace by a file; or if it is an input (see `protected`).
     """
     if not os.fspath(path):
         raise UsageError("the name of the file to write is empty; give a name")
@@ -73,7 +73,7 @@ def writable(path: str | os.PathLike[str]) -> pathlib.Path:
 
 
 def writable_folder(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Return the path of a folder for several files, which exists or can be made; called before the work starts.
+    """Return the path of a folder for several files, which exists or can be made; call this before the work starts.
 
     Raises UsageError if the folder cannot be used.
     """
@@ -96,14 +96,14 @@ def _check_parent(path: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
-    """Yield the path of a draft, which replaces `path` at the end, or is removed if the block fails.
+    """Yield the path of a draft, which replaces `path` at the end of the block, or is removed if the block fails.
 
     The draft keeps the suffix of `path`, because writers choose the format by the suffix.
 
     Raises
     ------
     UsageError, EnvironmentProblem
-        If `writable` refuses the path; or, through `unwritten`, for an OSError while the draft was written.
+        If `writable` refuses the path, or if an OSError occurs while the draft is written (see `unwritten`).
     """
     target = writable(path)
     draft = draft_of(target)
@@ -119,7 +119,7 @@ def whole(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
 def unwritten(path: str | os.PathLike[str], error: OSError) -> ScmsimError:
     """Return the error for a failed write: EnvironmentProblem if the disk is full or broken, else UsageError."""
     kind = EnvironmentProblem if error.errno in OF_THE_DISK else UsageError
-    reason = os.strerror(error.errno) if error.errno else str(error)  # pyarrow and pandas raise it without a number
+    reason = os.strerror(error.errno) if error.errno else str(error)  # pyarrow and pandas give no number
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     hint = "free some space and run the same command again" if full else "choose another place"
     return kind(f"cannot write {os.fspath(path)!r}: {reason.lower()}; {hint}")

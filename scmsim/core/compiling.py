@@ -1,4 +1,4 @@
-"""Hooks around numba's compiling: a library stays silent; the command line reports it, since a first replay may take 30 s."""
+"""Hooks around numba's compilation, which is silent in the library; the command line reports it, as it may take 30 s."""
 
 import warnings
 
@@ -7,10 +7,10 @@ class Watcher:
     """Default hooks around compilation, for scmsim as a library: they report only a cache that cannot be written."""
 
     def begins(self, module: str) -> None:
-        """Note that compilation of a function of `module` begins; calls nest, because compiling a function compiles its callees."""
+        """Note that a function of `module` begins to compile; such calls nest, as compiling a function compiles its callees."""
 
     def ends(self) -> None:
-        """Note that the compilation that began last and is not finished has ended or failed."""
+        """Note that the innermost running compilation has ended or failed."""
 
     def not_kept(self, folder: str, why: str) -> None:
         """Warn that compiled functions cannot be kept in `folder`; called once per process."""

@@ -1,4 +1,4 @@
-"""Counter schema: one record for the simulator, the perf harness and the lab, with fields named after perf events.
+"""Counter schema, a record that the simulator, the perf harness and the lab share, with fields named after perf events.
 
 A producer that cannot supply a counter leaves it out of its result; absent is not zero.
 """
@@ -185,7 +185,7 @@ def _measured() -> dict[str, Counter]:
     return table
 
 
-# Counters that the perf harness adds to SCHEMA: no model predicts them, so the simulator's record leaves them out.
+# Counters that the perf harness adds to SCHEMA.  No model predicts them, so they are not in the simulator's record.
 SOFTWARE: dict[str, Counter] = {
     "page_faults": Counter("page-faults", "faults", "page faults"),
     "minor_faults": Counter("minor-faults", "faults", "page faults served without I/O"),

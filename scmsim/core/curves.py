@@ -1,9 +1,9 @@
-"""Loaded latency: latency as a function of bandwidth and share of reads, from files of measured points.
+"""Read loaded latency (latency as a function of bandwidth and share of reads) from files of measured points.
 
-Three formats are read: a CSV with the columns reads_percent, gb_s and ns; a folder of the Mess benchmark (one file
-bwlat_PERCENT.txt per share of reads, two columns, MB/s and ns); and the CSV of OptaneStudy (graphs/06-*.csv, two columns of the
-same name per device, ns and GB/s), whose device follows a #: 06-bandwidth_seqwrite_latency.csv#Optane.  Units: GB/s (bytes per
-ns), ns, percent of the bytes that are read.
+There are three formats: a CSV with the columns reads_percent, gb_s and ns; a folder of the Mess benchmark (one file
+bwlat_PERCENT.txt per share of reads, with two columns, MB/s and ns); and a CSV of OptaneStudy (graphs/06-*.csv, with two columns
+of the same name per device, ns and GB/s).  For the last format the name of the device follows the file's name after a #:
+06-bandwidth_seqwrite_latency.csv#Optane.  Units: GB/s (bytes per ns), ns, percent of bytes that are read.
 """
 
 import csv
@@ -20,17 +20,17 @@ from scmsim.core.errors import UsageError
 Point = tuple[float, float]  # (GB/s, ns), ascending in both
 _COLUMNS = ("reads_percent", "gb_s", "ns")
 _MESS = re.compile(r"bwlat_(\d+)\.txt")
-_HALVINGS = 60  # a double has 53 bits
+_HALVINGS = 60  # steps of the bisection; a double has 53 bits
 
 
 @dataclass(frozen=True)
 class Curves:
-    """One curve for each measured share of reads, ascending."""
+    """Curves of latency by bandwidth, one for each measured share of reads, ascending."""
 
     by_share: tuple[tuple[float, tuple[Point, ...]], ...]
 
     def latency(self, gb_s: float, reads_percent: float = 100.0) -> float:
-        """Return the latency in ns at a bandwidth and a share of reads; outside of the measurements, that of the nearest point."""
+        """Return the latency in ns at a bandwidth and a share of reads; outside of the measurements, the nearest point's."""
         shares = [share for share, _ in self.by_share]
         found = [_between(points, gb_s) for _, points in self.by_share]
         return _between(tuple(zip(shares, found, strict=True)), reads_percent)
@@ -50,9 +50,9 @@ class Curves:
         )
 
     def rate(self, lines: float, idle_ns: float, reads_percent: float = 100.0) -> float:
-        """Return the bandwidth, GB/s, with `lines` 64-byte lines in flight, if each takes the latency at that bandwidth.
+        """Return the bandwidth, GB/s, with `lines` 64-byte lines in flight, each of which takes the latency at that bandwidth.
 
-        `idle_ns` is the latency of the idle device; `slowdown` gives its growth with the bandwidth.
+        That latency is `idle_ns`, the latency of the idle device, times `slowdown`.
         """
         low, high = 0.0, 64 * lines / idle_ns
         for _ in range(_HALVINGS):
@@ -137,7 +137,7 @@ def _point(path: pathlib.Path, line: int, percent: float, gb_s: float, ns: float
 
 
 def _rising(points: Iterable[Point]) -> tuple[Point, ...]:
-    """Sort points by latency and drop those that do not raise the bandwidth (a saturated device has many latencies)."""
+    """Sort points by latency, and drop points whose bandwidth is not larger than before (a saturated device has many latencies)."""
     kept: list[Point] = []
     for gb_s, ns in sorted(points, key=lambda point: (point[1], point[0])):
         if not kept or gb_s > kept[-1][0]:

@@ -1,13 +1,13 @@
-"""Errors that a user can cause.  The command line prints the error's one line and exits with the error's exit code."""
+"""Errors that a user can cause; the command line prints the error's one line and exits with the error's exit code."""
 
 import difflib
 from collections.abc import Iterable
 
 from scmsim.core.text import printable, shortened
 
-_SHORT = 8  # names that a message may list
-_LONGEST = 300  # characters of a line of a message
-_LEAST = 40  # characters of a list of names that is shown in part
+_SHORT = 8  # maximum number of names that a message lists
+_LONGEST = 300  # maximum characters of a line of a message
+_LEAST = 40  # minimum characters of a list of names that is shown in part
 
 
 class ScmsimError(Exception):
@@ -23,7 +23,7 @@ class ScmsimError(Exception):
 
 
 def shorten_line(line: str) -> str:
-    """Return a line of at most 300 characters: shorten the list of names after "choose from", else the middle."""
+    """Return a line of at most 300 characters, shortened in the list of names after "choose from", else in its middle."""
     if len(line) <= _LONGEST:
         return printable(line)
     said, choose, names = line.rpartition("choose from ")
@@ -56,7 +56,7 @@ def expect(what: str, value: object, kinds: type | tuple[type, ...], form: str) 
 
 
 def shown(value: object) -> str:
-    """Return a value as Python writes it, cut to fit into an error."""
+    """Return a value as Python writes it, cut to at most 60 characters."""
     try:
         text = ascii(value)
     except (ValueError, RecursionError):  # an int with more digits than Python converts; nested too deeply
@@ -67,8 +67,8 @@ def shown(value: object) -> str:
 def unknown(what: str, name: str, allowed: Iterable[str], listing: str = "") -> UnknownName:
     """Build the error for an unknown name: it quotes the name, then suggests the nearest match, then lists the allowed names.
 
-    A family's name ("nova") suggests the family's members.  `listing` is the command that shows all allowed names; with
-    `listing`, a long list is cut short.
+    A family's name ("nova") suggests the family's members.  `listing` is the command that shows all allowed names; with it, a
+    long list is cut short.
     """
     allowed = list(allowed)
     if not isinstance(name, str):

@@ -8,7 +8,7 @@ _ROOT = pathlib.Path(__file__).parents[2]
 
 
 def install(extra: str) -> str:
-    """Return the end of a sentence with the pip command that installs an extra, for a checkout or a wheel."""
+    """Return the end of a sentence that states the pip command to install an extra, for a checkout or a wheel."""
     if (_ROOT / "pyproject.toml").is_file():
         return f"in the checkout with: pip install -e '.[{extra}]'"
     return f"with: pip install {' '.join(requirements(extra))}"

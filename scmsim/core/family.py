@@ -1,6 +1,6 @@
 """Read the models of a family of file systems: the rows of the family's `models.toml`.
 
-Keys above the rows apply to every row; a row's own keys override them, and a row's own tables extend theirs.
+Keys above the rows apply to every row; a row's own keys override them, and a row's own tables extend tables above the rows.
 
     source = "where the family is described"
     parameters = ["capacity", "journal"]            # in the order in which they are listed
@@ -10,11 +10,11 @@ Keys above the rows apply to every row; a row's own keys override them, and a ro
 
     [model.mine-4k]
     summary = "one line"
-    variant = { shift = 12 }                        # arguments of `start` besides the parameters and the files
+    variant = { shift = 12 }                        # arguments of `start` in addition to the parameters and the files
 
-`code` names the place of a model's functions that are not at their usual place (CODE): "file.name" in the family's folder, or
-a whole path such as "scmsim.fs.nova.operations.emit".  The table `by.PARAMETER.VALUE` is added to the variant if PARAMETER
-has this VALUE.  `parameters.toml` beside the families has the parameters that several families share.
+`code` states where those of a model's functions are that are not at their default place (CODE): "file.name" in the family's
+folder, or a whole path such as "scmsim.fs.nova.operations.emit".  The table `by.PARAMETER.VALUE` is added to the variant if
+PARAMETER has this VALUE.  `parameters.toml` beside the families has the parameters that several families share.
 """
 
 import functools
@@ -54,7 +54,7 @@ _PLACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 @per_file()
 def names(file: pathlib.Path) -> list[str]:
-    """Return the names of a family's models; read only the headers of their rows."""
+    """Return the names of a family's models, from the headers of their rows alone."""
     return _HEADER.findall(file.read_text(encoding="utf-8"))
 
 
@@ -64,7 +64,7 @@ def check(file: pathlib.Path) -> None:
 
 
 def literals(file: pathlib.Path, name: str) -> dict[str, Any]:
-    """Return a model's constants by their names in a model's `.py` file: SUMMARY, PARAMS, PAGE_BYTES ..."""
+    """Return a model's constants by the names that they would have in a `.py` file: SUMMARY, PARAMS, PAGE_BYTES ..."""
     row = _rows(file)[name]
     found = {key.upper(): row[key] for key in _CONSTANTS if key in row}
     if "locks" in row:
@@ -73,7 +73,7 @@ def literals(file: pathlib.Path, name: str) -> dict[str, Any]:
 
 
 def bind(file: pathlib.Path, name: str, imported: Callable[[str], Any]) -> SimpleNamespace:
-    """Return a model: its literals and its functions; `imported` returns the module for a path in `code`."""
+    """Return a model, that is a namespace of its literals and functions; `imported` returns the module for a path in `code`."""
     row = _rows(file)[name]
     found = literals(file, name)
     for attribute, place in row["code"].items():
@@ -97,7 +97,7 @@ def _start(start: Callable[..., Any], row: Mapping[str, Any]) -> Callable[[Mappi
 
 
 class _Parameters(dict[str, Any]):
-    """Parameters of a model; a missing parameter is an error in the model's row, which must list it in `parameters`."""
+    """Parameters of a model; access to a missing one raises an error, because the model's row must list it in `parameters`."""
 
     def __missing__(self, key: str) -> Any:
         raise UsageError(
@@ -132,7 +132,7 @@ def _table(of: Any, key: str) -> dict[str, Any]:
 
 
 def _references(family: Any) -> None:
-    """Check a whole file: each row has a source, each named parameter is declared, `by` covers each choice of its parameter."""
+    """Check that each row has a source, each named parameter is declared, and `by` covers each choice of its parameter."""
     mistakes = Mistakes()
     for name, own in _table(family, "model").items():
         if not _NAME.fullmatch(name):
@@ -156,7 +156,7 @@ def _references(family: Any) -> None:
 
 
 def _named(family: Any, many: str, one: str, mistakes: Mistakes) -> None:
-    """Check that each name in a row's list is declared in its table, and that each declaration is in a list."""
+    """Check that each name in a row's list `many` is declared in its table `one`, and that each declaration is in a list."""
     used = set()
     for name, own in _table(family, "model").items():
         if not isinstance(own, dict):
@@ -204,7 +204,7 @@ def _within(of: Any, at: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _raise_once(mistakes: Mistakes) -> None:
-    """Raise the noted mistakes, if any, without duplicates: a mistake above the rows was noted once per row."""
+    """Raise the noted mistakes, if any, without duplicates, because a mistake above the rows was noted once per row."""
     mistakes.found = list(dict.fromkeys(mistakes.found))
     mistakes.done()
 

@@ -1,4 +1,4 @@
-"""Cache the results of functions that read files: a result is kept until its file, bundled or a user's, changes."""
+"""Cache the results of functions that read files; a result is kept until its file, bundled or a user's, changes."""
 
 import functools
 import os
@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar, TypeVarTuple, cast
 
-_COARSEST_NS = 2_000_000_000  # between two times that a file system can tell apart (FAT's times are the coarsest)
+_COARSEST_NS = 2_000_000_000  # coarsest resolution of the times of a file system (FAT)
 
 Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 
 
 def per_file(most: int = 1024) -> Callable[[Callable[[Any, *Ts], R]], Callable[[Any, *Ts], R]]:
-    """Return a decorator for a function of a file and further hashable arguments: it reads an unchanged file once.
+    """Return a decorator for functions of a file and further hashable arguments, so that an unchanged file is read only once.
 
     Each caller gets its own copy.  At most `most` results are kept; errors are not kept.
     """
@@ -38,7 +38,7 @@ def per_file(most: int = 1024) -> Callable[[Callable[[Any, *Ts], R]], Callable[[
 
 
 def _version(file: str | os.PathLike[str]) -> tuple[int, ...] | None:
-    """Return numbers that change whenever a file does; None for a file that cannot be cached."""
+    """Return numbers that change whenever a file changes; None for a file that cannot be cached."""
     try:
         status = os.stat(file)
     except (OSError, ValueError):

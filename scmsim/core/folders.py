@@ -11,7 +11,7 @@ def common_folder(paths: Sequence[str], is_dir: Iterable[bool]) -> str:
     ]
     if not folders:
         return ""
-    first, last = min(folders), max(folders)  # what these two share all share
+    first, last = min(folders), max(folders)  # a prefix of these two is a prefix of all
     shared = next((i for i, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
     return first[: first.rfind("/", 0, shared) + 1]
 
@@ -19,6 +19,7 @@ def common_folder(paths: Sequence[str], is_dir: Iterable[bool]) -> str:
 def directories_of(path: str, common: str) -> int:
     """Return how many directories of a path are below the root of the traced file system.
 
-    That root is not in a trace.  It is taken to hold the directory `common` of all paths (`common_folder`).
+    A trace does not state that root.  It is assumed to be the parent of `common`, the common directory of all paths
+    (`common_folder`).
     """
     return path.rstrip("/").count("/", len(common)) + (len(common) > 1)

@@ -1,4 +1,4 @@
-"""Locks of file systems: which calls of a model wait for each other, and what threads must share to wait.
+"""Read the locks of file systems: which calls wait for each other, and what threads must share for that (file, directory ...).
 
 A family's `models.toml` declares locks (`locks` in a row names the row's locks, `lock.NAME` declares a lock).  `locks.toml`
 beside the families declares the Linux locks that several families use.
@@ -28,7 +28,7 @@ def _line(value: Any) -> str:
     return str(value)
 
 
-# held_ns: time of a call under the lock; without it, from the call's entry to its end.  together: one turn serves all that wait.
+# held_ns: time that a call holds the lock; without it, the whole call.  together: one turn serves all calls that wait.
 DECLARED: Rule = table(
     {
         "of": one_of("scope of a lock", SCOPES), "calls": several(one_of("call", CALLS)), "source": _line, "note": _line,

@@ -6,7 +6,7 @@ from pathlib import Path
 from scmsim.core.errors import EnvironmentProblem
 
 _GROUPS = Path("/sys/fs/cgroup")
-# files of a control group, versions 2 and 1: limit, current use, and the field of `memory.stat` with droppable page cache
+# files of a control group, versions 2 and 1: limit, current use, and the field of `memory.stat` with reclaimable page cache
 _FILES = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),

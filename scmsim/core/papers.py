@@ -1,4 +1,4 @@
-"""Papers of file systems, in BibTeX: the entries of `fs/papers.bib`, by the key `paper` of a model's row."""
+"""Read the papers of file systems in BibTeX: entries of `fs/papers.bib`, which the key `paper` of a model's row names."""
 
 import pathlib
 import re
@@ -10,13 +10,13 @@ FILE = pathlib.Path(__file__).parents[1] / "fs" / "papers.bib"
 
 
 def entries() -> dict[str, str]:
-    """Return the BibTeX text of every entry, by key."""
+    """Return the BibTeX text of every entry by its key."""
     text = FILE.read_text(encoding="utf-8")
     return {key: entry for entry, key in re.findall(r"^(@\w+\{([\w-]+),$.*?^\})", text, re.MULTILINE | re.DOTALL)}
 
 
 def bibtex(fs: str) -> str:
-    """Return the paper of a file system as BibTeX; raise UsageError for a file system without one."""
+    """Return the paper of a file system as BibTeX; raise UsageError for a file system without a paper."""
     row = registry.literals("fs", fs)
     if "PAPER" not in row:
         known = [name for name in registry.names("fs") if "PAPER" in registry.literals("fs", name)]

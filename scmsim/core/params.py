@@ -1,4 +1,4 @@
-"""Look up the parameters that plug-ins declare in PARAMS, and parse values by the parameter's unit.
+"""Look up the parameters that plug-ins declare in PARAMS, and parse their values according to the parameter's unit.
 
 A declaration is name -> (default, unit, meaning); `units.parse_param` knows the units.
 """
@@ -23,7 +23,7 @@ def declared(kind: str, name: str) -> Declared:
 def owner(name: str, kinds: Iterable[str], what: str) -> str:
     """Return the kind of the plug-in called `name`.
 
-    Raises UnknownName, with `what` as the kind of name in its text, if no plug-in has this name.
+    Raises UnknownName, in whose text `what` is the word for the kind of name, if no plug-in has this name.
     """
     kinds = list(kinds)
     for kind in kinds:
@@ -50,9 +50,9 @@ def table(kind: str, name: str) -> Rule:
 
 
 def amount(unit: str) -> Rule:
-    """Return the rule for a parameter in a file.
+    """Return the rule for a parameter's value in a file.
 
-    The value is text in the parameter's unit, a whole number, or one word of a choice ("a|b|c"); it is not negative.
+    The value must be text in the parameter's unit, a whole number that is not negative, or one word of a choice ("a|b|c").
     """
 
     def checked(value: Any) -> int | str:

@@ -1,4 +1,4 @@
-"""Find the line of each key of a TOML text: tomllib reports no positions, so this module scans the text again.
+"""Find the line of each key of a TOML text by scanning the text again, because tomllib reports no positions.
 
 tomllib must have accepted the text before: the scanner relies on valid syntax and checks nothing.
 """
@@ -19,7 +19,7 @@ def lines(text: str) -> dict[Path, int]:
 
 
 def line_of(found: dict[Path, int], path: Path) -> int:
-    """Return the line of `path`, or of the nearest table around it; 1 if there is neither."""
+    """Return the line of `path`, or of the innermost table around it; 1 if there is neither."""
     while path and path not in found:
         path = path[:-1]
     return found.get(path, 1)
@@ -30,7 +30,7 @@ class _Scanner:
         self.text = text
         self.at = 0
         self.found: dict[Path, int] = {}
-        self.tables: dict[Path, int] = {}  # arrays of tables: number of elements so far
+        self.tables: dict[Path, int] = {}  # array of tables -> number of its elements so far
 
     def run(self) -> dict[Path, int]:
         here: Path = ()
@@ -62,7 +62,7 @@ class _Scanner:
         return path
 
     def _pair(self, here: Path) -> None:
-        """Scan `a.b = value` below `here`."""
+        """Scan `a.b = value` in the table at the path `here`."""
         start = self.at
         path = here + self._key()
         self._note(path, start)

@@ -1,7 +1,7 @@
 """Protect the folders from which code is loaded: other users must not be able to put files into such a folder.
 
-numba's index of compiled kernels is a pickle, and the lab runs what it compiled, so a planted file runs with the user's
-rights.
+numba's index of compiled kernels is a pickle, and the lab runs programs from its folder, so a file that another user put
+there would run with the user's rights.
 """
 
 import os
@@ -12,7 +12,7 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make(path: str | os.PathLike[str]) -> None:
-    """Make a folder and its missing parents, accessible to the user alone."""
+    """Make a folder and its missing parents, accessible only to the user."""
     missing = pathlib.Path(path)
     todo = []
     while not missing.exists():
@@ -31,9 +31,9 @@ def make(path: str | os.PathLike[str]) -> None:
 def fault(path: str | os.PathLike[str]) -> str:
     """Return why other users could put files into a folder, or "" if they cannot.
 
-    The folder and its parents must belong to the user or root.  Others may not write to any of them, except to a parent with
-    the sticky bit, such as /tmp, where they cannot replace files of other users.  For a folder that does not exist, the check
-    starts at its first existing parent.
+    The folder and its parents must belong to the user or root.  Others must not be able to write to any of them, except to a
+    parent with the sticky bit, such as /tmp, where they cannot replace files of other users.  For a folder that does not exist,
+    the check starts at its first existing parent.
     """
     folder = pathlib.Path(os.path.realpath(path))
     last = True
@@ -79,6 +79,6 @@ def wider(folder: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
 
 
 def _writable(found: os.stat_result) -> bool:
-    """Return whether other users can write; the user's private group (its number is the user's) does not count as others."""
+    """Return whether other users can write; the user's private group, which has the user's number, does not count."""
     own = found.st_gid == os.getegid() == os.geteuid()
     return bool(found.st_mode & (stat.S_IWOTH if own else _OTHERS))

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent import futures
 
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, an option of prctl
 
 
 @contextlib.contextmanager
@@ -16,7 +16,7 @@ def processes(jobs: int, start: Callable[[], None] | None = None) -> Iterator[fu
     context = multiprocessing.get_context("spawn")  # kernels may be compiling on another thread of this process
     pool = futures.ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(start,))
     try:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # only the parent handles Ctrl-C
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the parent handles Ctrl-C
         try:
             pool.submit(int)  # starts all workers, which inherit the blocked signals
         finally:

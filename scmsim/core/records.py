@@ -1,11 +1,11 @@
-"""The two record types and their integer codes: OP (trace -> fs) and EVENT (fs -> paging -> mmu, medium).
+"""Define the two record types and their integer codes: OP (trace -> fs) and EVENT (fs -> paging -> mmu, medium).
 
 Addresses, offsets and lengths are in bytes, times in nanoseconds.  A record field never has the name of a NumPy attribute
 (`size`, `data`, `flags`, ...): NumPy would return its own attribute in plain Python but not in compiled code.
 
-A column whose meaning depends on `op` or `code` has an alias for each further meaning: a field at the same offset.  Read and
-write the alias.  Code that handles whole records (files, tuples, digests) uses only the columns: `OP_COLUMNS`, `EVENT_COLUMNS`.
-Concatenate records with `joined`.
+A column whose meaning depends on `op` or `code` has an alias (a field at the same offset) for each further meaning.  Use the alias
+to read and write that meaning.  Code that handles whole records (files, tuples, digests) uses only the columns: `OP_COLUMNS`,
+`EVENT_COLUMNS`.  Concatenate records with `joined`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,9 +61,9 @@ def _with_aliases(columns: Sequence[tuple[str, str]], aliases: Mapping[str, str]
 
 _OP = (
     ("time_ns", "i8"),  # since the start of the trace
-    ("offset", "i8"),  # bytes; -1 where an operation has none
+    ("offset", "i8"),  # bytes; -1 if the operation has no offset
     ("length", "i8"),  # bytes transferred or requested
-    ("file", "i8"),  # dense object id (inode): row in the trace's side table
+    ("file", "i8"),  # dense object id (inode): row in the trace's table of files
     ("file2", "i8"),  # another object id, or -1: see `parent` and `replaced`
     ("thread", "i8"),  # dense thread id
     ("flag", "i8"),
@@ -129,18 +129,18 @@ EVENT_ALIASES = {
 EVENT_COLUMNS = tuple(name for name, _ in _EVENT)
 EVENT = _with_aliases(_EVENT, EVENT_ALIASES)
 
-# A slice of the table of touches (footprint -> mmu): the chunks in `[first, end)` that precede an event of a buffer, and the
-# objects that the chunks touch.  Slices are in the order of their events; most events have none.
+# A slice of the table of touches (footprint -> mmu): the chunks in `[first, end)`, which precede an event of a buffer, and the
+# objects that the chunks touch.  Slices are in the order of their events; most events have no slice.
 SLICE = np.dtype((np.record, [("event", "i4"), ("first", "i4"), ("end", "i4"), ("objects", "i4", (2,))]))
 
 # EVENT.order: log2 of the page size in the low bits, and the flags of the page-table entry above them.
 ORDER = 31
-CONTIGUOUS = 32  # its neighbours are contiguous in physical memory and have the same rights
-SCM_TABLE = 64  # its page table is in storage-class memory
+CONTIGUOUS = 32  # the entry's group maps contiguous physical memory with equal rights (Arm's contiguous bit)
+SCM_TABLE = 64  # the entry's page table is in storage-class memory
 
 # Purpose of stored bytes; a model's SITES maps each site to one of these kinds.
 KINDS = ("data", "metadata", "log", "zeroing", "none")
-BULK = ("data", "zeroing")  # kinds that are moved in bulk
+BULK = ("data", "zeroing")  # kinds of bytes that are moved in bulk
 
 
 def joined(pieces: Sequence[np.ndarray]) -> np.ndarray:
@@ -163,7 +163,7 @@ def pack(code: int, site: int, space: int, width: int = 0) -> int:
 
 @dataclass
 class Files:
-    """Side table of a trace: row i describes object id i.
+    """Table of a trace's files: row i describes object id i.
 
     `first_size` is the size in bytes before the first operation (-1: did not exist).  `path` is the first name seen.
     """
@@ -179,8 +179,8 @@ class Files:
 class Source(Protocol):
     """Source of operations that the pipeline replays: a stored trace or a workload generator.
 
-    `header` is the provenance (a JSON-able dict); `rows` is the number of OP records, SETUP rows included; `batches` may be
-    called several times and yields record arrays of OP with at most `chunk` rows, in trace order.
+    `header` is the provenance (a dict that can be written as JSON); `rows` is the number of OP records, including SETUP rows;
+    `batches` may be called several times and yields record arrays of OP with at most `chunk` rows, in trace order.
     """
 
     header: dict[str, Any]

@@ -1,9 +1,9 @@
-"""Registry of plug-ins: a kind is a folder, a plug-in is one file in it; listing reads literals and imports nothing.
+"""Registry of plug-ins: each kind is a folder, and each plug-in a file in it, of which listing reads only literals.
 
 A file system may also be a row of its family's `models.toml` (see `scmsim.core.family`).  Besides the bundled folders, the
 registry searches the folder that the environment variable SCMSIM_PLUGINS names: there, a file `fs/mine.py` is the file system
-`mine`, and each row of `fs/mine/models.toml` is one.  A user's plug-in cannot replace a bundled one.  A user's file with a
-mistake is left out of the lists with a warning; using its name raises an error with the line of the mistake.
+`mine`, and each row of `fs/mine/models.toml` is a file system.  A user's plug-in cannot replace a bundled one.  A user's file
+with a mistake is left out of the lists with a warning; using its name raises an error with the line of the mistake.
 """
 
 import ast
@@ -27,7 +27,7 @@ from scmsim.core.file_cache import per_file
 _ROOT = pathlib.Path(__file__).parents[1]
 OWN_FOLDER = user_plugins.FOLDER
 _SOURCES = (".py", ".toml", ".csv", ".npz")  # .npz files are footprints
-_WHEEL_ONLY = ("_configs", "traces")  # experiments and traces, which a checkout has beside the package
+_WHEEL_ONLY = ("_configs", "traces")  # experiments and traces: in a wheel inside the package, in a checkout beside it
 
 # kind -> (folder, suffix of a plug-in, names that a module must define)
 KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -47,8 +47,8 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 _SAID = {"fs": "file system", "format": "trace format", "events": "event table", "policy": "page-size policy"}
 
-# Where bundled plug-ins are if not in their kind's folder: a recovery with its file-system family, a trace format in a
-# subfolder.
+# Where bundled plug-ins are that are not in their kind's folder: a recovery model is in the folder of its file-system family, a
+# trace format in a subfolder.
 _PLACES = {"crash": "fs/*/crash*.py", "format": "trace/formats/*/*.py"}
 _ROWS = {"fs": f"fs/*/{family.TABLE}"}
 _OWN = "scmsim_plugins"  # the package that the user's folder becomes
@@ -60,7 +60,7 @@ def names(kind: str) -> list[str]:
 
 
 def _files(kind: str) -> dict[str, pathlib.Path]:
-    """Return name -> file of every plug-in of a kind without mistakes: the bundled ones, then the user's."""
+    """Return name -> file of every plug-in of a kind that has no mistakes: the bundled ones, then the user's."""
     found = _bundled(kind)
     return found | {name: file for name, (file, problem) in _users(kind).items() if problem is None}
 
@@ -72,7 +72,7 @@ def _bundled(kind: str) -> dict[str, pathlib.Path]:
 
 
 def _users(kind: str) -> dict[str, tuple[pathlib.Path, str | None]]:
-    """Return name -> (file, what is wrong with it) of the plug-ins in the user's folder."""
+    """Return name -> (file, what is wrong with it or None) of the plug-ins in the user's folder."""
     bundled, found = _bundled(kind), {}
     for root in _roots()[1:]:
         for name, file in _named(kind, root):
@@ -154,7 +154,7 @@ def select(kind: str, text: str) -> list[str]:
 
 @functools.cache
 def sources() -> str:
-    """Return a digest of the code and tables that results depend on: the bundled ones and the user's (25 ms).
+    """Return a digest of the code and tables that results depend on, bundled and the user's; takes 25 ms.
 
     The digest depends on names and contents alone, so every installation of a version has the same digest.
     """
@@ -191,7 +191,7 @@ def path(kind: str, name: str) -> pathlib.Path:
 
 
 def literals(kind: str, name: str) -> dict[str, Any]:
-    """Return the top-level literals of a plug-in (SUMMARY, PARAMS, SITES, ... or the TOML table), without importing it."""
+    """Return a plug-in's top-level literals (SUMMARY, PARAMS, SITES, ... or its TOML table) without importing the plug-in."""
     return _literals(path(kind, name), name)
 
 
@@ -219,7 +219,7 @@ def _assigned(file: pathlib.Path) -> dict[str, Any]:
 
 
 def _literal(node: ast.expr, file: pathlib.Path) -> Any:
-    """Return a literal; a table may include a table of another file of the folder: {**_linear.PARAMS, "page": ...}."""
+    """Return the value of a literal; a table may include a table of a file in the same folder: {**_linear.PARAMS, ...}."""
     if not isinstance(node, ast.Dict) or None not in node.keys:
         return ast.literal_eval(node)
     found: dict[str, Any] = {}
@@ -245,7 +245,7 @@ def load(kind: str, name: str) -> Any:
 
 
 def _row(file: pathlib.Path, name: str) -> types.SimpleNamespace:
-    """Return a model of a family's table, bound to its code in the family's folder or elsewhere in scmsim."""
+    """Return a model of a family's table together with its code in the family's folder or elsewhere in scmsim."""
 
     def imported(place: str) -> Any:
         return importlib.import_module(place) if "." in place else _imported(file.with_name(f"{place}.py"))

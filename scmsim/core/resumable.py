@@ -1,4 +1,4 @@
-"""Folder that a long job fills with results, one atomic file per piece, so that the same command resumes the job.
+"""Manage the folder that a long job fills with results, one atomic file per piece, so that the same command resumes the job.
 
 A marker file records what the pieces depend on.  A lock excludes a second run; the kernel releases it when the process ends.
 """
@@ -16,7 +16,7 @@ from scmsim.core.atomic import unwritten, whole
 from scmsim.core.errors import EnvironmentProblem, UsageError
 
 FORMAT = 1
-_MOST = 1 << 28  # bytes of a piece
+_MOST = 1 << 28  # maximum bytes of a piece
 _LOCK = "lock"
 Kept = TypeVar("Kept")
 
@@ -40,7 +40,7 @@ class Kind(NamedTuple):
 
 
 class Folder:
-    """Folder of one job; make it with `opened`."""
+    """Folder of one job; create it with `opened`."""
 
     def __init__(self, path: pathlib.Path, kind: Kind) -> None:
         self.path, self.kind, self.pieces = path, kind, path / f"{kind.piece}s"
@@ -74,12 +74,12 @@ class Folder:
 
 @contextlib.contextmanager
 def opened(path: str | os.PathLike[str], kind: Kind, identity: Mapping[str, Any]) -> Iterator[Folder]:
-    """Make or resume the folder of a job, locked.
+    """Create or resume the folder of a job, and keep it locked while the block runs.
 
     Parameters
     ----------
     identity : mapping
-        What the pieces depend on; all pieces of a folder share one identity.
+        Settings that the pieces depend on; all pieces of a folder have the same identity.
 
     Raises
     ------

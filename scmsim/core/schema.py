@@ -1,8 +1,8 @@
-"""Rules that validate the contents of a table; a check reports all mistakes at once, each with its place.
+"""Validate the content of tables by rules; all mistakes are reported at once, each with its place.
 
 A rule takes a value and returns the checked value, or raises UsageError, which states what the value must be.  `table`, `named`,
-`listed` and `several` build a rule from the rules of the parts.  `scmsim.core.toml.load` reads a file by a rule and adds the
-line numbers.
+`listed` and `several` build a rule from rules for the parts.  `scmsim.core.toml.load` checks a file by a rule and adds the line
+numbers of mistakes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ Rule = Callable[[Any], Any]
 
 
 class Broken(UsageError):
-    """All mistakes of a value: each mistake's place within the value and the rule that it breaks."""
+    """Error with all mistakes of a value: each mistake's place within the value, and the rule that it breaks."""
 
     def __init__(self, mistakes: list[tuple[Path, str]]) -> None:
         self.mistakes = mistakes
@@ -30,7 +30,7 @@ def unknown_key(what: str, key: str, known: Iterable[str]) -> UsageError:
 
 
 def located(at: Path, rule: str) -> str:
-    """Return the text of a mistake with its place in front (`tlb.0.ways: ...`); no place if it concerns the whole value."""
+    """Return the text of a mistake with its place in front (`tlb.0.ways: ...`), unless it concerns the whole value."""
     return f"{'.'.join(map(str, at))}: {rule}" if at else rule
 
 
@@ -142,7 +142,7 @@ def one_or_several(rule: Rule) -> Rule:
 
 
 def both(first: Rule, *others: Rule) -> Rule:
-    """Return the rule that returns the value of `first` if all rules hold, and reports the mistakes of all rules."""
+    """Return the rule that checks a value by several rules, reports all their mistakes, and returns the value of `first`."""
 
     def checked(value: Any) -> Any:
         mistakes = Mistakes()
@@ -156,18 +156,18 @@ def both(first: Rule, *others: Rule) -> Rule:
 
 
 def then(first: Rule, second: Rule) -> Rule:
-    """Return the rule that applies `second` to the value that `first` returns, so that `second` may rely on `first`."""
+    """Return the rule that applies `second` to the value that `first` returns, so that `second` can rely on that check."""
     return lambda value: second(first(value))
 
 
 def text(value: Any) -> str:
-    """Check that a value is text in quotes."""
+    """Return the value if it is text, else raise UsageError."""
     _expect(value, str, "must be text in quotes")
     return str(value)
 
 
 def flag(value: Any) -> bool:
-    """Check that a value is true or false."""
+    """Return the value if it is true or false, else raise UsageError."""
     _expect(value, bool, "must be true or false")
     return bool(value)
 

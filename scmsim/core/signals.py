@@ -22,7 +22,7 @@ class Stopped(ScmsimError):
 
 @contextlib.contextmanager
 def stopping(pieces: str, first: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Make SIGINT, SIGTERM and SIGHUP call `first` and raise Stopped while the block runs.
+    """Let SIGINT, SIGTERM and SIGHUP call `first` and then raise Stopped while the block runs.
 
     An ignored signal (nohup, cron) stays ignored.  Outside of the main thread nothing is changed.
     """

@@ -1,4 +1,4 @@
-"""Read which arguments a model's `start` has besides the parameters and the files, from its source, without importing it."""
+"""Read from the source which arguments a model's `start` has in addition to the parameters and the files."""
 
 import ast
 import pathlib
@@ -14,7 +14,7 @@ _TYPES = {"bool": (bool, "true or false"), "int": (int, "a whole number"), "str"
 
 
 class Arguments(NamedTuple):
-    """Arguments for a row's `variant`: name -> name of the type ("" if not in `_TYPES`), and the names of required arguments."""
+    """Arguments that a row's `variant` may have: name -> name of the type ("" if not in `_TYPES`), and the required names."""
 
     types: dict[str, str]
     needed: tuple[str, ...]
@@ -29,9 +29,9 @@ class Arguments(NamedTuple):
 
 
 def arguments(table: pathlib.Path, place: str) -> Arguments | None:
-    """Return the arguments of the function at `place` ("state.start"), for a table of models; None if it has **kwargs.
+    """Return the arguments of the function at `place` ("state.start") for a table of models; None if it has **kwargs.
 
-    Return None also if the file or a plain `def` of the function is missing: binding the model reports that.
+    Also returns None if the file or a plain `def` of the function is missing; binding the model reports that error.
     """
     module, _, name = place.rpartition(".")
     outside = "." in module

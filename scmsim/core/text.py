@@ -1,4 +1,4 @@
-"""Make text from files safe to display: a name in a hostile file may contain line ends and terminal commands."""
+"""Make text from files safe to display, because a name in a malicious file may contain line ends and terminal commands."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -22,7 +22,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def distinct(names: Sequence[str], width: int) -> list[str]:
-    """Return names shortened to about `width` characters (120 at most), but only as far as they stay distinct."""
+    """Return names shortened to about `width` characters, or to more (at most 120) if different names would become equal."""
     whole = len({printable(name) for name in names})
     for wide in range(width, 121, 8):
         short = [shortened(name, wide) for name in names]
@@ -32,7 +32,7 @@ def distinct(names: Sequence[str], width: int) -> list[str]:
 
 
 def words(value: Any) -> str:
-    """Return a value of a header or a manifest as readable text: a table as "name value, ...", a list with blanks."""
+    """Return a value of a header or manifest as readable text: a table as "name value, ...", a list joined by blanks."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {_inner(inner)}" for key, inner in value.items())
     if isinstance(value, list | tuple):
@@ -47,7 +47,7 @@ def _inner(value: Any) -> str:
 def percent(share: float) -> str:
     """Return a fraction of 1 as a percentage, "12.3 %".
 
-    The text has three digits, more if three would round a smaller share to 100, and never an exponent.
+    The text has three digits, or more if three would round a share below 1 to 100 %, and never an exponent.
     """
     digits = 3
     while 0 < share < 1 and digits < 17 and float(f"{100 * share:.{digits}g}") == 100:

@@ -1,4 +1,4 @@
-"""Reader of TOML: the only module that parses TOML, so that every mistake in a file is one line with its place."""
+"""Read TOML; only this module parses TOML, so that every mistake in a file is reported in one line with its place."""
 
 import functools
 import os
@@ -14,8 +14,8 @@ from scmsim.core.positions import Path, line_of, lines
 from scmsim.core.schema import Broken, Mistakes, Rule, located
 from scmsim.core.text import printable
 
-_MOST = 1 << 20  # bytes
-_DEEPEST = 32  # levels of nested tables and lists
+_MOST = 1 << 20  # maximum bytes of a file
+_DEEPEST = 32  # maximum levels of nested tables and lists
 
 
 class Problem(NamedTuple):
@@ -38,7 +38,7 @@ class ConfigError(UsageError):
 
 @per_file()
 def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
-    """Return the text and the table of a file.
+    """Return (text, table) of a file.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _check_values(at: Path, value: Any, mistakes: Mistakes) -> None:
-    """Note values that Python parses but programs cannot take: whole numbers beyond 64 bits, NUL in text."""
+    """Note values that Python parses but programs cannot use: whole numbers beyond 64 bits, NUL in text."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if "\0" in key:
@@ -91,12 +91,12 @@ def _check_values(at: Path, value: Any, mistakes: Mistakes) -> None:
 
 
 def load(path: str | os.PathLike[str], rule: Rule) -> Any:
-    """Return the checked table of a file, as the rule converts it.
+    """Return the table of a file, checked and converted by the rule.
 
     Raises
     ------
     ConfigError
-        If the table breaks the rule (with every mistake and its line), or as in `read`.
+        If the table breaks the rule (the error has every mistake and its line), or in the cases of `read`.
     """
     content, given = read(path)
     try:
@@ -108,12 +108,12 @@ def load(path: str | os.PathLike[str], rule: Rule) -> Any:
 
 
 def reader(rule: Rule) -> Callable[[pathlib.Path], dict[str, Any]]:
-    """Return `load` by this rule, cached while a file does not change."""
+    """Return a function that loads a file by this rule, cached until the file changes."""
     return per_file()(functools.partial(load, rule=rule))
 
 
 def mistaken(path: str | os.PathLike[str], content: str, broken: Broken) -> ConfigError:
-    """Return the mistakes of a file with their lines, sorted by line."""
+    """Return the error with the mistakes of a file and their lines, sorted by line."""
     where = lines(content)
     return ConfigError(
         path, sorted(Problem(line_of(where, at), ".".join(map(str, at)), rule) for at, rule in broken.mistakes)

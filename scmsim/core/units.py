@@ -1,7 +1,7 @@
-"""Conversion of text to bytes, pages and nanoseconds and back: the only module that knows suffixes.
+"""Convert text to bytes, pages and nanoseconds and back; only this module knows the suffixes.
 
-A suffix means a power of two, with or without "iB" ("4K" = "4KiB" = 4096), as in dd, fio and mke2fs.  "4KB" is refused:
-standards say 4000, many tools 4096, and a silent guess would be wrong for half of the readers.
+A suffix means a power of two, with or without "iB" ("4K" = "4KiB" = 4096), as in dd, fio and mke2fs.  "4KB" is refused, because
+it means 4000 by the standards and 4096 in many tools, so that a silent guess would be wrong for half of the readers.
 """
 
 import numbers
@@ -37,7 +37,7 @@ def parse_bytes(text: str | int) -> int:
 
 
 def format_bytes(value: int) -> str:
-    """Return the shortest exact text: 4096 -> "4KiB", 2097152 -> "2MiB", 1000 -> "1000"."""
+    """Return the shortest exact text of a number of bytes: 4096 -> "4KiB", 2097152 -> "2MiB", 1000 -> "1000"."""
     for suffix in ("P", "T", "G", "M", "K"):
         if value and value % _BYTES[suffix] == 0:
             return f"{value // _BYTES[suffix]}{suffix}iB"
@@ -82,7 +82,7 @@ PARSERS = {"bytes": parse_bytes, "time": parse_time}
 
 
 def parse_param(text: str | int, unit: str) -> int | str:
-    """Return a parameter's value, parsed by its unit.
+    """Return a parameter's value, parsed according to its unit.
 
     Units are "bytes", "time", "bool", "text", "file" (a path), a choice "a|b|c", or any other word for a whole number.
     """

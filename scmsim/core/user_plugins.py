@@ -1,7 +1,8 @@
-"""Check the plug-ins of the user's folder: a mistake in one plug-in is reported in one line and does not break the others.
+"""Check the plug-ins in the user's folder, so that a mistake is reported in one line and does not affect other plug-ins.
 
-Listing checks a file without running it: it parses, defines what its kind requires, and its literals have the form that lists
-and options need.  `mistake` finds the place of an error that is raised while the plug-in's code runs.
+To list plug-ins, a file is checked without running it: that it can be parsed, that it defines the names that its kind requires,
+and that its literals have the form that lists and options need.  `mistake` finds the place of an error that is raised while the
+plug-in's code runs.
 """
 
 import ast
@@ -27,7 +28,7 @@ _NUMBA_NOISE = re.compile(
 
 @per_file()
 def problem(file: pathlib.Path, required: tuple[str, ...]) -> str | None:
-    """Return what is wrong with a plug-in's file, one line that begins with the place; None if nothing is wrong.
+    """Return what is wrong with a plug-in's file, as one line that begins with the place; None if nothing is wrong.
 
     Parameters
     ----------
@@ -153,7 +154,7 @@ def mistake(error: BaseException, running: pathlib.Path | None = None) -> str | 
 
 
 def _line_of_name(file: pathlib.Path, text: str) -> str:
-    """Return where a file uses the name that numba reports as not defined, as ", line N"; "" if the file does not use it."""
+    """Return ", line N" for the first line in which a file uses the name that numba reports as not defined; "" if none."""
     match = re.search(r"name '(\w+)' is not defined", text)
     used = [
         node.lineno for node in ast.walk(parsed(file)) if match and isinstance(node, ast.Name) and node.id == match[1]

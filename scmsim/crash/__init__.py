@@ -1,4 +1,4 @@
-"""Check crashes: test a file system's guarantee in every state of the device in which a crash may leave a model's stores."""
+"""Check crash guarantees: test a file system's guarantee in every device state in which a crash may leave a model's stores."""
 
 import pathlib
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ __all__ = ["recovery_model_of", "check", "models"]
 
 
 def models() -> dict[str, str]:
-    """Return the recovery model of each file-system model that has one."""
+    """Return file-system model -> name of its recovery model, for those that have one."""
     return {fs: name for name in registry.names("crash") for fs in registry.literals("crash", name)["MODELS"]}
 
 
@@ -83,7 +83,7 @@ def check(
     progress: Callable[[str, int, int], None] | None = None,
     change: Callable[[list], list] | None = None,
 ) -> Any:
-    """Check every state in which a crash during a trace may leave the device: recover, and compare with the guarantee.
+    """Recover from every state in which a crash during a trace may leave the device, and compare with the guarantee.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def check(
     first, stop : int
         Operations of the trace to check: [first, stop); earlier operations are only replayed.
     lines, samples : int
-        Check all states of a crash point with at most `lines` lines (pieces of runs) that may be lost, else `samples`.
+        At a crash point where at most `lines` lines (or pieces of runs) may be lost, check all states, else `samples` states.
     seed : int
         Seed of the random samples.
     failures : int
@@ -113,7 +113,7 @@ def check(
     Raises
     ------
     UsageError
-        For an unknown model, one without a guarantee, bad parameters, or a trace that cannot be read.
+        For an unknown model, a model without a guarantee, bad parameters, or a trace that cannot be read.
     """
     from scmsim.crash._check import Check, rows
     from scmsim.crash._report import Plan

@@ -1,11 +1,12 @@
-"""Track stores on their way to persistent memory, by the rules of x86: which may have arrived when power fails.
+"""Track which stores may have arrived in persistent memory when power fails, by the rules of x86.
 
-A stored line may be written back at any time (eviction), so each line persists as some prefix of its stores, in program order,
+A stored line may be written back at any time (eviction), so each line persists with some prefix of its stores in program order,
 independently of other lines.  After FLUSH and FENCE, or NTSTORE and FENCE, all earlier stores to the line have arrived.
 Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3, memory ordering, and CLWB, CLFLUSHOPT, SFENCE.
 
-Simplified: in each of the first pages of a long run, the first line, the last line, and all lines between (as one piece) persist
-independently; later pages persist in larger pieces.  A run has one meaning, so losing another single line would show the same.
+Simplified: in each of the first pages of a long run, three pieces persist independently: the first line, the last line, and all
+lines between.  Later pages persist in larger pieces.  All lines of a run mean the same to a recovery, so the loss of any other
+single line would show nothing new.
 """
 
 import itertools
@@ -47,7 +48,7 @@ class Cache:
         return [self._extents[start] for start in self._starts]
 
     def store(self, number: int, write: Write, non_temporal: bool, cpu: int = 0) -> None:
-        """Execute a store; `number` is its place in the order of all stores."""
+        """Execute a store; `number` is its position among all stores."""
         length = 1 if isinstance(write, Word) else write.length
         for low, high in _pieces(write.addr, write.addr + length):
             for extent in self._cover(low, high, create=True):
@@ -61,7 +62,7 @@ class Cache:
             extent.flushed[cpu] = len(extent.writes)
 
     def fence(self, cpu: int = 0) -> None:
-        """Make the stores durable that this CPU has flushed or stored past the cache; a fence orders no other CPU's stores."""
+        """Make durable what this CPU has flushed or stored non-temporally; a fence does not order other CPUs' stores."""
         arrived = []
         for extent in self.extents():
             if done := extent.flushed.pop(cpu, 0):
@@ -74,7 +75,7 @@ class Cache:
         self._starts = sorted(self._extents)
 
     def drain(self) -> None:
-        """Make all stores durable: with time, lines leave the cache even if not flushed."""
+        """Make all stores durable, because with time all lines leave the cache, even without a flush."""
         for extent in self.extents():
             extent.flushed = {0: len(extent.writes)}
         self.fence()
@@ -107,7 +108,7 @@ class Cache:
         return extent
 
     def _cover(self, low: int, high: int, create: bool) -> list[Extent]:
-        """Return the extents of [low, high), split at its ends; with `create`, make new ones in the gaps."""
+        """Return the extents of [low, high), split at its ends; with `create`, also create extents in the gaps."""
         self._split(low)
         self._split(high)
         found, at = [], low
@@ -142,9 +143,9 @@ def _pieces(low: int, high: int) -> Iterator[tuple[int, int]]:
 def choices(extents: list[Extent], lines: int, samples: int, seed: str) -> tuple[int, Iterator[tuple[int, ...]]]:
     """Return (number of possible states, states to check): all states for at most `lines` extents, else a sample.
 
-    A sample begins with two states: all stores lost, all stores arrived.  For up to `samples` / 4 extents it has two states
-    each: only this extent lost, only this extent arrived; extents of words come before extents of data.  The rest of the
-    `samples` states is random.
+    A sample begins with two states: all stores lost, and all stores arrived.  For up to `samples` / 4 extents, those of words
+    before those of data, it has two more states each: only this extent lost, and only this extent arrived.  The remaining of the
+    `samples` states are random.
     """
     most = [len(extent.writes) for extent in extents]
     total = math.prod(count + 1 for count in most)

@@ -1,7 +1,7 @@
-"""Check every state that a crash can leave: recover from it, and compare each file with the guarantee.
+"""Recover from every state that a crash can leave, and compare each file with the guarantee.
 
-Crash points are before each fence and after each operation.  The stores that may be lost there include all that may be lost since
-the previous fence, so no other crash point shows more.
+Crash points are before each fence and after each operation.  The stores that may be lost there include all stores that may be lost
+at any point since the previous fence, so that other crash points would show nothing more.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,8 +19,8 @@ from scmsim.fs.recovery.image import LINE, PAGE, PIECE, Copy, Image, resolve
 from scmsim.fs.recovery.model import RecoveryModel, Unrecoverable
 from scmsim.fs.recovery.observe import Event, observe
 
-MOST_STATES = 10**18  # upper limit of the count of possible states
-MOST_TRIES = 8  # failing states per operation that are minimised
+MOST_STATES = 10**18  # limit up to which possible states are counted
+MOST_TRIES = 8  # maximum number of failing states per operation that are minimised
 
 
 class Check(History):
@@ -43,7 +43,7 @@ class Check(History):
     def operation(self, row: np.recarray, number: int) -> None:
         """Replay the trace's operation `number` and check its crash points.
 
-        Operations before the trace have negative numbers; their stores have arrived when the trace begins.
+        Operations that create the files from before the trace have negative numbers; their stores have arrived when it begins.
         """
         version = number + self.skipped + 1
         raw, op, succeeded = observe(self.model, row)
@@ -126,7 +126,7 @@ class Check(History):
         self.owned[file] = dict(new)
 
     def problem(self, image: Image, before: dict[int, FileState]) -> tuple[int, Wrong] | None:
-        """Return (file, its violation of the guarantee) for one state of the device, or None if the guarantee holds."""
+        """Return (file, how it violates the guarantee) for one state of the device, or None if the guarantee holds."""
         found: dict[int, Found] = {}
         for file in sorted(self.moving - self.tainted):
             try:
@@ -150,7 +150,7 @@ class Check(History):
             report.unknown_files[path] = report.unknown_files.get(path, 0) + pages
 
     def _parted(self, found: dict[int, Found], before: dict[int, FileState]) -> tuple[int, Wrong] | None:
-        """Return a violation if a rename shows one file's names as before the call and the other's as after."""
+        """Return a violation if, after a rename, one file has its names from before the call and the other from after it."""
         if not self.recovery.guarantee.at_return:
             return None
         named = [file for file in found if before.get(file, FileState()).names != self.files.of(file).names]
@@ -162,7 +162,7 @@ class Check(History):
         return None
 
     def _pages(self, file: int, found: Found, image: Image) -> set[int]:
-        """Return the pages of a file whose content may differ from the content compared before."""
+        """Return the pages of a file whose content may have changed since the last comparison."""
         if not self.recovery.guarantee.content:
             return set()
         pages = self.files.changed.get(file, set()) | set(found.pages) | self.stale.get(file, set())
@@ -254,7 +254,7 @@ class _Point:
     def _smallest(
         self, extents: list[Extent], counts: tuple[int, ...], problem: tuple[int, Wrong], kind: str
     ) -> tuple[tuple[int, ...], tuple[int, Wrong]]:
-        """Minimise the lost extents of a failure (of this kind, if given), by halves."""
+        """Minimise the lost extents of a failure (of the given kind, if any) by removing halves of them."""
         parts = [[i for i, extent in enumerate(extents) if counts[i] < len(extent.writes)]]
         while parts:
             part = parts.pop()
@@ -268,7 +268,7 @@ class _Point:
         return counts, problem
 
     def close(self) -> None:
-        """Put the operation's counterexample into the report."""
+        """Add the operation's counterexample, if it has one, to the report."""
         if not self.worst:
             return
         report = self.check.report
@@ -285,7 +285,10 @@ _CODES = {FENCE: "the fence", FLUSH: "the flush", STORE: "the store", NTSTORE: "
 
 
 def _lost(extent: Extent, count: int, sites: Mapping[int, str]) -> str:
-    """Return an extent's address, number of lines and the mechanism of a lost store: the first one without a write-back, if any."""
+    """Return text on an extent: address, number of lines, and the mechanism of the first lost store.
+
+    A lost store without a write-back is preferred.
+    """
     flushed = max(extent.flushed.values(), default=0)
     first = flushed if count < flushed < len(extent.writes) else count
     site = sites.get(extent.writes[first][0], "an earlier call")
@@ -303,7 +306,7 @@ def call_text(op: Any, paths: Sequence[str]) -> str:
 
 
 def rows(source: Any, prologue: Any) -> Iterator[tuple[int, Any]]:
-    """Yield (number, one row) of every operation, first those before the trace, with negative numbers."""
+    """Yield (number, array of one row) for every operation, first those before the trace, which have negative numbers."""
     for i in range(len(prologue)):
         yield i - len(prologue), prologue[i : i + 1]
     number = 0

@@ -1,4 +1,4 @@
-"""Track which states of each file a crash may leave under a file system's guarantee."""
+"""Track in which states a crash may leave each file under a file system's guarantee."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ class History:
                 del self.history[file]
 
     def allowed(self, file: int) -> Allowed:
-        """Return the states of a file that a crash may leave now."""
+        """Return the states in which a crash may leave a file now."""
         return self.history.get(file) or self._only(self.files.of(file))
 
     def _only(self, state: FileState) -> Allowed:

@@ -57,7 +57,7 @@ def _clean(text: str) -> str:
 
 
 def of_comparison(found: "Comparison") -> Iterable[Case]:
-    """Yield a case per cell, in a suite per quantity; a comparison with nothing to judge yields one failed case."""
+    """Yield a case per cell, in a suite per quantity; a comparison without any verdict yields one failed case."""
     for row in found.rows:
         key = " ".join(str(part) for part in row.key if part not in (None, ""))
         text = f"{found.sides[0]} {row.simulated:.6g}, {found.sides[1]} {row.measured:.6g}"
@@ -79,7 +79,7 @@ def of_comparison(found: "Comparison") -> Iterable[Case]:
 
 
 def of_lab_diff(found: Iterable[dict[str, Any]], limit: float | None) -> Iterable[Case]:
-    """Yield a case per operation and counter, in suites by file system; a difference over `limit` (0.05: 5 %) fails."""
+    """Yield a case per operation and counter, in a suite per file system; a rise of more than `limit` (0.05: 5 %) fails."""
     for each in found:
         beyond = {} if limit is None else {(row, name): text for row, name, text in diff.beyond(each, limit)}
         for number, row in enumerate(each["operations"]):
@@ -91,7 +91,7 @@ def of_lab_diff(found: Iterable[dict[str, Any]], limit: float | None) -> Iterabl
 
 
 def of_reproduction(rows: Iterable["Row"]) -> Iterable[Case]:
-    """Yield a case per published row, in a suite per document; only an exact row that is not met is a failed case."""
+    """Yield a case per published row, in a suite per document; only exact rows that are not met fail."""
     for row in rows:
         published, answer = row.published, row.answer
         name = f"{published.id} {published.system} {published.metric}".strip()

@@ -1,8 +1,8 @@
 """Write a replay over time for Perfetto and chrome://tracing: the trace's operations, and counts by mechanism.
 
-The format is JSON in the "Trace Event Format" (Google, 2016): instant events for operations, which have no duration in a trace;
-counter events for windows of operations, with one process per file system.  The values of a mechanism's track add up to its count
-in the run.  Times come from the trace, in microseconds.
+The format is JSON in the "Trace Event Format" (Google, 2016), with instant events for operations, because a trace records no
+durations, and counter events for windows of operations, with one process per file system.  The values of a mechanism's track add
+up to its count in the run.  Times come from the trace, in microseconds.
 """
 
 import json
@@ -16,7 +16,7 @@ from scmsim.core.text import printable
 from scmsim.pipeline.timeline import Timeline
 
 MOST_OPERATIONS = 1_000_000  # Perfetto in a browser has memory for about this many events
-_TRACE = 1  # process number of the operations; file systems follow
+_TRACE = 1  # process number of the operations; the numbers after it are file systems
 
 
 def write(
@@ -27,7 +27,7 @@ def write(
     *,
     operations: bool,
 ) -> int:
-    """Write the events and return their number; a complete file replaces the old one atomically."""
+    """Write the events to a file, atomically, and return their number."""
     count = 0
     with atomic.whole(path) as draft, open(draft, "w", encoding="utf-8") as out:
         out.write('{"displayTimeUnit":"ns","traceEvents":[')
@@ -41,7 +41,7 @@ def write(
 def events(
     source: Source, timelines: Sequence[Timeline], counters: Sequence[str], *, operations: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the events of a file."""
+    """Yield the events of a file in order."""
     if operations:
         yield _named(_TRACE, "operations of the trace")
         yield from _operations(source)
@@ -70,7 +70,7 @@ def _operations(source: Source) -> Iterator[dict[str, Any]]:
 
 
 def _counts(timeline: Timeline, pid: int, counters: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield a counter event per window, counter and mechanism; a last event with value 0 ends the last window."""
+    """Yield a counter event per window, counter and mechanism; a final event with the value 0 ends the last window."""
     for counter in counters:
         for site, counts in timeline.counts.items():
             if counter in counts:

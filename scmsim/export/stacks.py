@@ -1,6 +1,6 @@
 """Write costs by mechanism for profilers: collapsed stacks (flamegraph.pl, inferno) and speedscope.
 
-A stack is run;mechanism, and its weight is a counter.  Formats: https://github.com/brendangregg/FlameGraph (README, "Fold stacks")
+A stack is "run;mechanism", and its weight a count.  Formats: https://github.com/brendangregg/FlameGraph (README, "Fold stacks")
 and https://www.speedscope.app/file-format-schema.json, profiles of type `sampled`.
 """
 
@@ -25,7 +25,7 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def chosen(runs: Sequence[Run], counters: Sequence[str]) -> list[str]:
-    """Return the counters to write: `counters`, or else DEFAULT, without those that no run counts by mechanism.
+    """Return the counters to write: `counters`, or DEFAULT if it is empty, without those that no run counts by mechanism.
 
     Raises UsageError for an unknown counter, or if no run has any of these counters by mechanism.
     """
@@ -79,7 +79,7 @@ def _weights(run: Run, counter: str) -> Iterator[tuple[str, int]]:
 
 
 def _name(run: Run, runs: Sequence[Run]) -> str:
-    """Return a label that tells the runs apart: the file system, and the other names and cell values that vary."""
+    """Return a label that distinguishes a run: its file system, and its other names and cell values that vary among runs."""
     parts = [run.fs]
     for key in ("machine", "paging", "medium"):
         if len({other.names()[key] for other in runs}) > 1:

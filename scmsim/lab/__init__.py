@@ -1,1 +1,1 @@
-"""Emulated machine that runs the real kernel's file system and counts its work; needs no PMU and no persistent memory."""
+"""Run a real kernel's file system in an emulated machine and count its work; no PMU or persistent memory is needed."""

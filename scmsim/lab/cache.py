@@ -1,4 +1,4 @@
-"""Keep what the lab builds (programs, kernels, initial RAM disks) in a folder, and compile its programs."""
+"""Manage the lab's cache folder of programs and kernels, and compile the lab's programs."""
 
 import hashlib
 import os
@@ -27,7 +27,7 @@ def folder() -> pathlib.Path:
         ) from None
     if fault := private.fault(path):
         raise EnvironmentProblem(
-            f"no program of {str(path)!r} is run: {fault}; set XDG_CACHE_HOME to a folder of yours"
+            f"the lab runs no program from {str(path)!r}: {fault}; set XDG_CACHE_HOME to a folder of yours"
         )
     return path
 
@@ -47,7 +47,7 @@ def digest(*parts: bytes | str) -> str:
 
 
 def plugin(api: int, name: str = "plugin") -> pathlib.Path:
-    """Return the path of a plugin for a version of QEMU's plugin API, compiled at first use.
+    """Return the path of the plugin `name` for version `api` of QEMU's plugin API, compiled at first use.
 
     The plugin "persistence" records the stores to persistent memory.
     """

@@ -16,15 +16,15 @@ from scmsim.lab.outcome import Outcome
 
 SUFFIX = ".calls.parquet"
 FORMAT = 1
-MISSES = ("l1_misses", "walks")  # of a TLB; only if they were counted
+MISSES = ("l1_misses", "walks")  # TLB misses, present only if they were counted
 LABELS = ("op", "unit", "kind", "task", "site", "function", "stack")
 
 
 @dataclass(frozen=True)
 class CallCounts:
-    """Counts of a guest."""
+    """A guest's counts by region, task and call stack."""
 
-    # fs, kernel, `machine` (whose misses were counted, or None), and `calls`: a list of [op, unit, calls]
+    # fs, kernel, `machine` (name of the machine whose TLB misses were counted, or None), and `calls`: a list of [op, unit, calls]
     header: dict[str, Any]
     # columns `LABELS`, those of `counts.COUNTERS`, and `MISSES` if there is a machine; a row for each stack of each region
     # and task
@@ -38,7 +38,7 @@ def keep(
     machine: str | None = None,
     misses: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """Write a guest's counts by call stack; `misses`: the TLB misses of a machine by row (see `tlb.by_row`)."""
+    """Write a guest's counts by call stack; `misses` has the TLB misses of `machine` for each row (see `tlb.by_row`)."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,10 +1,10 @@
 """Tasks and callers of the kernel's code: the plugin's rows with their chains of callers.
 
 A node of the plugin's tree of calls is a call site and the node from which it was reached; a root is a stack.  The calls of
-the trace run on the stack that makes system calls.  Everything else is interrupts and other tasks: work that a file system
-defers (journal threads, work queues, writeback, objects freed by RCU) belongs to the calls that caused it and is `DEFERRED`;
-the rest would run without them and is `OTHER`.  Interrupts between CPUs, and what the threads of other CPUs still do in the
-kernel, are `OTHER` too, under separate names.
+the trace run on the stack that makes system calls.  Everything else runs in interrupts and other tasks.  Work that a file
+system defers (journal threads, work queues, writeback, objects freed by RCU) belongs to the calls that caused it and is
+`DEFERRED`; work that would run without the calls is `OTHER`.  Interrupts between CPUs, and what the threads of other CPUs still
+do in the kernel, are `OTHER` too, under separate names.
 """
 
 import collections
@@ -26,14 +26,14 @@ KINDS = ("own", "deferred", "other")
 INTERRUPTS = "(interrupts)"
 SENT, OTHER_CPUS = "(interrupts by other CPUs)", "(other CPUs)"
 
-# OWN, DEFERRED or OTHER; a name: the function of a thread or work item, "" for the calls themselves.
+# (OWN, DEFERRED or OTHER; function of the thread or work item, "" for the trace's calls)
 Task = tuple[int, str]
 
 _INTERRUPT = re.compile(
     r"(asm_)?(sysvec_|common_interrupt|exc_nmi)|_*do_softirq|handle_softirqs|_*irq_exit|ret_from_intr|run_ksoftirqd"
 )
 # Threads and work items that finish what calls began: of the file systems, of writeback, of the block layer, and the work
-# queues themselves; the completion of a log write ends in up(), by a tail call.
+# queues themselves.  up() is here because the completion of a log write calls it by a tail call.
 _DEFERRED = re.compile(
     r"jbd2_|kjournald|ext[24]_|xfs|xlog_|wb_workfn|inode_switch_wbs|iomap_|blk_|delayed_fput|rcu_do_batch|worker_thread|up$"
 )
@@ -52,7 +52,7 @@ def read(path: pathlib.Path) -> np.ndarray:
 class Calls:
     """The rows of a run (see counts.ROW) with their callers and tasks.
 
-    `function` and `task` have an entry for each row; `entered`: whether a row's block is the first of its function.
+    `function`, `task` and `entered` have an entry for each row; `entered` is true if the row's block is the first of its function.
     """
 
     def __init__(self, rows: np.ndarray, nodes: np.ndarray, symbols: Symbols, fs: str = "") -> None:
@@ -120,7 +120,7 @@ class Calls:
                 return DEFERRED, _FREES
             if function == _WORKS:
                 return DEFERRED, _WORKS
-            # functions that are not callers are small helpers of the queue
+            # a work item calls other functions; a function without callees is a small helper of the queue
             item = task == (DEFERRED, _WORKS) and function in callers
             return (self._kind(function), function) if item else task
 
@@ -142,7 +142,7 @@ class Calls:
     def _stacks(self) -> dict[int, Task]:
         """Return the task of each root.
 
-        It is the calls' own task for a stack that makes system calls, else that of a thread, named by its outermost function.
+        A stack that makes system calls is the task of the trace's calls; any other is a thread, named by its outermost function.
         """
         root, first = [], []
         names: dict[int, collections.Counter[str]] = {}

@@ -7,12 +7,12 @@ from scmsim.core.text import printable
 
 _FAILED = re.compile(r"scmsim: failed: (\w+) (.*): errno (\d+)")
 _TAIL = 3  # lines that an error quotes
-# The kernel's reports of a fault (arch/x86/mm/fault.c, kernel/traps.c, lib/bug.c), and the place, such as
-# "RIP: 0010:name+0x12/0x340 [module]".
+# The kernel's reports of a fault (arch/x86/mm/fault.c, kernel/traps.c, lib/bug.c), and its report of the faulting
+# instruction, such as "RIP: 0010:name+0x12/0x340 [module]".
 _REPORT = re.compile(r"BUG: |kernel BUG at |general protection fault|divide error|invalid opcode|Oops: ")
 _PLACE = re.compile(r"RIP: [0-9a-f]{4}:(?:([\w.]+)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[\w+\])?|(?:0x)?[0-9a-f]+)")
 _WHAT_TO_DO = {
-    "module": "the module does not fit the kernel; is --modules that of this kernel?",
+    "module": "the module does not fit the kernel; is --modules the folder of this kernel?",
     "find": "choose a kernel that has it, or give its modules with --modules",
     "dax": "choose a kernel with CONFIG_FS_DAX, or measure without DAX",
     "mount": "does the kernel have this file system?",
@@ -26,9 +26,9 @@ def finished(text: str) -> bool:
 
 
 def diagnose(text: str, messages: str, status: int | None) -> str:
-    """Return one line on why a run failed, from the guest's console and the emulator's standard error and exit status.
+    """Return one line on why a run failed: `text` is the guest's console, `messages` the emulator's standard error.
 
-    `status` is None if the emulator was stopped at its time limit.
+    `status` is the emulator's exit status, None if the emulator was stopped at its time limit.
     """
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).replace("\r", "").splitlines()]
     lines = [line for line in lines if line]
@@ -53,7 +53,7 @@ def diagnose(text: str, messages: str, status: int | None) -> str:
 
 
 def _fault(lines: list[str]) -> str:
-    """Return the kernel's first report of a fault before its panic, and the faulting code's address; "" without a report."""
+    """Return the kernel's first fault report before its panic, and the faulting instruction; "" without a report."""
     report = next((line for line in lines if _REPORT.search(line)), None)
     places = (match for line in lines if (match := _PLACE.search(line)))
     place = next(places, None)

@@ -1,4 +1,4 @@
-"""Read the plugin's output, and sum it to counters by region and by kernel function."""
+"""Read the plugin's output, and sum its rows to counters by region and by kernel function."""
 
 import pathlib
 import re
@@ -24,7 +24,7 @@ _CELL = (
 ROW = np.dtype(
     [
         ("address", "<u8"), ("node", "<u4"), ("region", "<u2"),  # node of the tree of calls, see calls.py
-        ("elsewhere", "<u2"),  # 1 + the CPU if it is not the region's, else 0
+        ("elsewhere", "<u2"),  # 1 + the number of the CPU if it is not the CPU of the region's calls, else 0
         *((name, "<u8") for name in (
             "executed", "instructions", "load_instructions", "store_instructions", "rep", "non_temporal", "flushes", "store_fences",
             "fence_instructions", "locked", "executed_too", *_CELL, "number",
@@ -73,14 +73,14 @@ class Symbols:
 
 
 def symbols(text: bytes) -> Symbols:
-    """Return the functions of /proc/kallsyms, modules included; if an address has several names, the last one is kept."""
+    """Return the functions in /proc/kallsyms, including modules'; of several names of an address, the last is kept."""
     found = {int(address, 16): name.decode("ascii", "replace") for address, name, _ in _SYMBOL.findall(text)}
     addresses = np.array(sorted(found), np.uint64)
     return Symbols(addresses, [found[int(address)] for address in addresses])
 
 
 def symbol_address(text: bytes, name: str) -> int | None:
-    """Return the address of any symbol of /proc/kallsyms, data included."""
+    """Return the address of a symbol in /proc/kallsyms, which may be of data; None if there is no such symbol."""
     match = re.search(rb"^([0-9a-f]{16}) \S " + re.escape(name.encode()) + rb"$", text, re.MULTILINE)
     return int(match[1], 16) if match else None
 
@@ -103,7 +103,7 @@ def read(path: pathlib.Path) -> np.ndarray:
 def sums(
     rows: np.ndarray, labels: Iterable[Label], more: Mapping[str, np.ndarray] | None = None
 ) -> dict[Label, dict[str, int]]:
-    """Return the counters summed by label, in order of the labels' first occurrence; `more` has further counts of each row."""
+    """Return the rows' counters summed by label, in order of the labels' first occurrence; `more` has further counts per row."""
     number: dict[Label, int] = {}
     group = np.fromiter((number.setdefault(label, len(number)) for label in labels), np.int64, len(rows))
     found: list[dict[str, int]] = [{} for _ in number]
@@ -124,7 +124,7 @@ def functions_at(addresses: np.ndarray, functions: Symbols) -> list[str]:
 
 
 def total(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Return the sum of counters."""
+    """Return the sum of each counter over the parts."""
     found: Counter[str] = Counter()
     for part in parts:
         found.update(part)

@@ -1,6 +1,6 @@
 """Download Debian's kernel packages from the suites of its mirror, through apt with separate lists.
 
-Nothing is installed, and the machine's sources and lists stay unchanged.  apt verifies Debian's signatures.
+Nothing is installed, and this machine's own apt sources and lists stay unchanged.  apt verifies Debian's signatures.
 """
 
 import os
@@ -23,8 +23,8 @@ SUITES = (
     (SECURITY, "trixie-security"),
     (MIRROR, "trixie-backports"),
 )
-OLD_SUITES = ((MIRROR, "bullseye"), (SECURITY, "bullseye-security"))  # without support: read only for kernels before 6
-_FLAVOUR = "cloud-amd64"  # the smallest flavour with persistent memory, ext4, XFS
+OLD_SUITES = ((MIRROR, "bullseye"), (SECURITY, "bullseye-security"))  # out of support: used only for kernels before 6
+_FLAVOUR = "cloud-amd64"  # the smallest kernel flavour that has persistent memory, ext4 and XFS
 _RELEASE = re.compile(r"\d+(\.\d+)*([.+~-][0-9A-Za-z.+~-]*)?")
 
 
@@ -38,7 +38,7 @@ def releases(wanted: str) -> list[str]:
 
 
 def matches(wanted: str, release: str) -> bool:
-    """Return whether a version is the requested one, or of its series: 6.1 matches 6.1.0-56-cloud-amd64, but not 6.12."""
+    """Return whether a release is the wanted version or of its series: 6.1 matches 6.1.0-56-cloud-amd64, but not 6.12."""
     return release == wanted or re.match(re.escape(wanted) + r"[.+~-]", release) is not None
 
 
@@ -57,7 +57,7 @@ def newest(packages: Sequence[str], wanted: str) -> str:
         series = sorted({tuple(order(name)[:2]) for name in every})
         raise EnvironmentProblem(
             f"Debian's suites have no kernel {wanted!r}, but {', '.join('.'.join(map(str, each)) for each in series) or 'none'}; "
-            "give another as a package: --kernel FILE.deb"
+            "give another kernel as a package: --kernel FILE.deb"
         )
     return f"linux-image-{max(found, key=order)}"
 
@@ -80,14 +80,14 @@ def download(wanted: Sequence[str]) -> list[list[str]]:
 
 
 def _with_parts(package: str, known: Sequence[str]) -> list[str]:
-    """Return the package and the packages into which Debian splits the kernel since Linux 7."""
+    """Return the package and the further packages of its kernel, which Debian splits since Linux 7."""
     release = package.removeprefix("linux-image-")
     parts = (f"linux-{part}-{release}" for part in ("base", "binary", "modules"))
     return [package, *(name for name in parts if name in known)]
 
 
 def _lists(suites: Sequence[tuple[str, str]]) -> pathlib.Path:
-    """Return the lab's folder for apt with its sources and configuration, made if missing."""
+    """Return the lab's folder for apt, with sources and configuration; create it if it is missing."""
     place = cache.folder() / "apt"
     for name in ("state/lists/partial", "cache/archives/partial"):
         (place / name).mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def _lists(suites: Sequence[tuple[str, str]]) -> pathlib.Path:
 
 
 def _apt(place: pathlib.Path, *words: str) -> str:
-    """Run one of apt's programs and return its output; its messages go to our standard error."""
+    """Run one of apt's programs and return its output; its messages go to this process's standard error."""
     environment = {
         **os.environ,
         "APT_CONFIG": str(place / "apt.conf"),

@@ -1,4 +1,4 @@
-"""Differences of two kernels for the same calls: exact, by operation, function, mechanism and task."""
+"""Exact differences between two kernels' counts for the same calls, by operation, function, mechanism and task."""
 
 import pathlib
 from collections.abc import Sequence
@@ -13,12 +13,15 @@ COMPARED = {
     "instructions": "instructions", "loads": "mem_inst_retired_all_loads", "stores": "mem_inst_retired_all_stores",
     "stored bytes": "pm_stored_bytes", "write-backs": "flushes", "fences": "fences",
 }  # fmt: skip
-MISSES = dict(zip(("L1 misses", "walks"), call_counts.MISSES, strict=True))  # of a TLB, if counted
+MISSES = dict(zip(("L1 misses", "walks"), call_counts.MISSES, strict=True))  # TLB misses, if counted
 BY = {"function": "function", "mechanism": "site", "task": "task"}
 
 
 def measured(folder: pathlib.Path, fs: str, machine: str | None = None) -> list[CallCounts]:
-    """Return the repeats of a file system in a folder of `lab run`, at least one; with a machine's misses if requested."""
+    """Return the repeats of a file system in a folder of `lab run`, at least one.
+
+    Raises UsageError if there is none, or if `machine` is given and its misses were not counted.
+    """
     paths = sorted(folder.glob(f"{fs}-[0-9]*{call_counts.SUFFIX}"))
     if not paths:
         raise UsageError(f"{str(folder)!r} has no {fs}-1{call_counts.SUFFIX}; make it with scmsim lab run")
@@ -33,15 +36,15 @@ def measured(folder: pathlib.Path, fs: str, machine: str | None = None) -> list[
 def compare(a: Sequence[CallCounts], b: Sequence[CallCounts]) -> dict[str, Any]:
     """Return the difference of two kernels on one file system; raise UsageError if they did not run the same calls.
 
-    `a` and `b` are repeats: the first of each are compared, the others show whether the counts repeat exactly.
+    `a` and `b` are the repeats of each kernel: the first ones are compared, the rest show whether the counts repeat exactly.
 
     Returns
     -------
     dict
-        fs; a, b: kernels; machine: whose misses were counted, or None; repeats; spread: largest difference between the
-        repeats of a kernel in a counter of an operation; operations, and a list for each of `BY`, whose rows have both
-        kernels' totals ([a, b]) of each counter, the largest difference of instructions first.  Counters are `COMPARED`, and
-        `MISSES` if there is a machine.
+        fs; a, b: the kernels' names; machine: name of the machine whose misses were counted, or None; repeats: their number;
+        spread: largest difference between the repeats of a kernel in a counter of an operation; operations, and a list for
+        each of `BY`, whose rows have both kernels' totals ([a, b]) of each counter, the largest difference of instructions
+        first.  Counters are `COMPARED`, and `MISSES` if there is a machine.
     """
     first, second = a[0], b[0]
     if first.header["calls"] != second.header["calls"] or first.header["fs"] != second.header["fs"]:
@@ -62,10 +65,9 @@ def compare(a: Sequence[CallCounts], b: Sequence[CallCounts]) -> dict[str, Any]:
 
 
 def exceeded(found: dict[str, Any], limit: float) -> list[str]:
-    """Return operations and counters whose count rises by more than `limit` in the second kernel (0.05: 5 %).
+    """Return a line of text for each counter of an operation that rises by more than `limit` (0.05: 5 %) in the second kernel.
 
-    Misses have no limit: they depend on where objects happen to be (docs/validation/tlb.md), which any change of a kernel
-    moves.
+    Misses have no limit: they depend on the addresses of objects (docs/validation/tlb.md), which any change of a kernel moves.
     """
     return [text for _, _, text in beyond(found, limit)]
 
@@ -87,12 +89,12 @@ def label(row: dict[str, Any]) -> str:
 
 
 def percent(a: int, b: int) -> str:
-    """Return the change from `a` to `b` in percent as text; "new" if `a` is 0."""
+    """Return the change from `a` to `b` in percent as text; "new" if only `a` is 0, "=" if both are."""
     return f"{100 * (b - a) / a:+.1f} %" if a else "new" if b else "="
 
 
 def folded(a: CallCounts, b: CallCounts, of: str = "instructions") -> str:
-    """Return collapsed stacks with a counter of both kernels: the input of flamegraph.pl for a differential flame graph."""
+    """Return collapsed stacks with the counter `of` of both kernels, as flamegraph.pl reads them for a differential flame graph."""
     rows = _joined(a, b, ["kind", "task", "stack"], [_columns(a)[of]])
     lines = []
     for (op, unit, kind, task, stack), left, right in rows.itertuples():
@@ -102,7 +104,7 @@ def folded(a: CallCounts, b: CallCounts, of: str = "instructions") -> str:
 
 
 def _columns(counted: CallCounts) -> dict[str, str]:
-    """Return the column of each compared quantity."""
+    """Return the frame's column of each compared counter."""
     return {**COMPARED, **MISSES} if counted.header["machine"] else COMPARED
 
 
@@ -120,7 +122,7 @@ def _rows(a: CallCounts, b: CallCounts, by: list[str], calls: dict[tuple[str, in
 
 
 def _joined(a: CallCounts, b: CallCounts, by: list[str], fields: list[str]) -> Any:
-    """Return both kernels' sums by operation, unit and `by`; a row that only one kernel has is 0 in the other."""
+    """Return both kernels' sums by operation, unit and `by`; a row that only one kernel has counts 0 for the other."""
     sums = []
     for each, suffix in ((a, " a"), (b, " b")):
         counted = each.frame[each.frame["kind"] != "other"]
@@ -131,12 +133,12 @@ def _joined(a: CallCounts, b: CallCounts, by: list[str], fields: list[str]) -> A
 
 
 def _name(function: str) -> str:
-    """Return a function without compilers' suffixes, and without the suffix of Linux 6.10's allocation profiling."""
+    """Return a function's name without suffixes of compilers and of Linux 6.10's allocation profiling."""
     return plain(function).removesuffix("_noprof")
 
 
 def size(row: dict[str, Any], of: str = "instructions") -> tuple[int, int, str]:
-    """Return a sort key of rows: the largest difference of a counter first."""
+    """Return a sort key that puts the row with the largest difference of the counter `of` first."""
     a, b = row[of]
     return -abs(b - a), -max(a, b), row["name"]
 

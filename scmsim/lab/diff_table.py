@@ -1,4 +1,4 @@
-"""The difference of two kernels as text."""
+"""Show the differences between two kernels' counts as text."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from scmsim.lab.diff import COMPARED, MISSES, label, percent, size
 from scmsim.result.tables import layout
 
-_LEAST = 0.05  # per call: the table shows it as 0.1
+_LEAST = 0.05  # smallest difference per call that the table shows (as 0.1)
 _ONLY = {"a": "gone", "b": "new", "": ""}
 
 
 def text(found: Sequence[dict[str, Any]], by: str, top: int, form: str = "table", of: str = "instructions") -> str:
-    """Return tables of some file systems: per operation, and the `top` largest differences of a counter.
+    """Return two tables for each file system: counters by operation, and the `top` largest differences of the counter `of`.
 
     `by` groups the differences by function, mechanism or task.
     """
@@ -40,7 +40,7 @@ def _repeats(each: dict[str, Any]) -> str:
 
 
 def _operations(each: dict[str, Any], of: str) -> list[list[str]]:
-    """Return one counter of both kernels, and the differences of all other counters, per call."""
+    """Return table rows by operation: the counter `of` per call of both kernels, and the differences of the other counters."""
     others = [name for name in (*COMPARED, *(MISSES if each["machine"] else ())) if name != of]
     rows = [["per call", "calls", *(f"{of} {which}" for which in "AB"), "difference", "", *others]]
     for row in each["operations"]:

@@ -1,7 +1,7 @@
-"""The guest's initial RAM disk: our program as init, mkfs tools with their libraries, kernel modules.
+"""Build the guest's initial RAM disk: the lab's program as init, mkfs tools with their libraries, kernel modules.
 
-The archive is cpio's "newc" (Linux, Documentation/driver-api/early-userspace/buffer-format.rst), written here, so that
-neither cpio nor root is needed.
+The archive format is cpio's "newc" (Linux, Documentation/driver-api/early-userspace/buffer-format.rst).  It is written
+here, so that neither cpio nor root is needed.
 """
 
 import gzip
@@ -19,7 +19,7 @@ _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
 
 def tool(name: str) -> str:
-    """Return the path of a tool; raises EnvironmentProblem with the package that contains it."""
+    """Return the path of a tool; raises EnvironmentProblem, naming the package that contains it, if it is missing."""
     path = shutil.which(name, path=_PATH)
     if path is None:
         raise EnvironmentProblem(f"no program {name!r}; run: apt-get install {PACKAGES.get(name, name)}")

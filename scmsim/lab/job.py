@@ -21,7 +21,7 @@ _MAX_CPUS = 64  # CPUS of calls.h
 
 @dataclass(frozen=True)
 class Job:
-    """A checked job; sizes in bytes.  `plan.microbench` explains `units`, `total`, `passes` and `names`."""
+    """A job with checked fields, sizes in bytes; `plan.microbench` explains `units`, `total`, `passes` and `names`."""
 
     fs: tuple[str, ...]
     trace: str = ""
@@ -53,7 +53,7 @@ def names() -> list[str]:
 def load(text: str, given: Mapping[str, Any]) -> Job:
     """Return a job from a .toml file, a bundled job by its name (see `names`), or a stored trace.
 
-    `given` are fields from the command line, which override the file's; None if not given.
+    `given` has the fields from the command line, which override the file's; a field that was not given is None.
     Raises UsageError if the file cannot be read, or has mistakes (the message lists them all).
     """
     values = {key: value for key, value in given.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Files of the plugin's records (Parquet): one column of numbers, and a header of JSON; written and read a part at a time."""
+"""Write and read files of the plugin's records (Parquet), a part at a time: a column of numbers, and a header of JSON."""
 
 import json
 import os
@@ -19,7 +19,7 @@ _BATCH = 1 << 16
 
 
 class Kept:
-    """Records of one run; read a part at a time.
+    """Records of one run, read a part at a time.
 
     Raises UsageError for a file that is missing, damaged or of another kind.
     """
@@ -59,7 +59,7 @@ class Kept:
         run: tuple[str, Plan, Measured, str],
         more: dict[str, Any],
     ) -> None:
-        """Write the records of a run (file system, plan, what was measured, kernel), with `more` in the header."""
+        """Write the records `packed` of a run, given as (file system, plan, measured, kernel); `more` goes into the header."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

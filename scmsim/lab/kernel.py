@@ -1,4 +1,4 @@
-"""The guest's kernel: from a Debian package, an installed one, or any bzImage with its modules."""
+"""Find the guest's kernel: from a Debian package, an installed kernel, or any bzImage with its modules."""
 
 import dataclasses
 import io
@@ -18,8 +18,8 @@ from scmsim.core.atomic import whole
 from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.lab import cache, debian
 
-# In this order: the bus, its block translation (nd_pmem needs it), the block device, and the driver that finds memmap=
-# regions.
+# In the order in which they are loaded: the bus, its block translation (nd_pmem needs it), the block device, and the driver
+# that finds memmap= regions.
 PM_MODULES = ("libnvdimm", "nd_btt", "nd_pmem", "nd_e820")
 NEEDED = {
     "CONFIG_X86_PMEM_LEGACY": "memory declared persistent (memmap=)",
@@ -32,7 +32,7 @@ _OPTIONS = {
     "pmfs": ("CONFIG_PMFS",),
     "winefs": ("CONFIG_WINEFS",),
 }
-WANTED = {  # what is missing without these options; counts do not need them
+WANTED = {  # configuration option -> what is missing without it; counts do not need these options
     "CONFIG_PROC_PAGE_MONITOR": "page size of the program's buffer",
     "CONFIG_TRANSPARENT_HUGEPAGE": "large pages of the program's buffer",
     "CONFIG_KALLSYMS_ALL": "page sizes of the kernel (--stream, lab tlb, lab touches)",
@@ -63,7 +63,7 @@ class Kernel:
         return dict(line.split("=", 1) for line in lines if line.startswith("CONFIG_") and "=" in line)
 
     def check(self, dax: bool = True) -> None:
-        """Raise EnvironmentProblem if the configuration shows that the kernel is unsuitable."""
+        """Raise EnvironmentProblem if the configuration shows that the lab cannot use the kernel (with `dax`: for DAX)."""
         settings = self.settings()
         needed = {**NEEDED, **({"CONFIG_FS_DAX": "DAX"} if dax else {})}
         for name, what in needed.items() if settings else ():
@@ -106,9 +106,9 @@ def find(package: str | None = None, image: str | None = None, modules: str | No
 
 
 def named(text: str) -> Kernel:
-    """Return a kernel by its name: a kept one's version ("6.12": the newest of that series), FILE.deb, or IMAGE[:MODULES].
+    """Return the kernel that a text names: FILE.deb, IMAGE[:MODULES], or the version or series ("6.12") of a kept kernel.
 
-    Raises UsageError if no kernel has that name, or the file is not a kernel or a package.
+    A series names its newest kept kernel.  Raises UsageError if there is no such kernel, or a file is not a kernel or package.
     """
     image, _, modules = text.partition(":")
     if text.endswith(".deb"):
@@ -142,14 +142,14 @@ def lacks(kernel: Kernel, type: str, dax: bool) -> str:
 
 
 def fingerprint(kernel: Kernel, modules: Iterable[str]) -> str:
-    """Return a digest of a kernel and of the modules that are used."""
+    """Return a digest of a kernel, its modules for persistent memory, and the named modules."""
     return cache.digest(
         pathlib.Path(kernel.image).read_bytes(), *module_files(kernel, (*PM_MODULES, *modules)).values()
     )
 
 
 def from_image(image: str, modules: str | None = None) -> Kernel:
-    """Return any bzImage as a kernel, with the folder of its modules (from `make modules_install`) unless all are built in."""
+    """Return a bzImage as a kernel; `modules` is the folder of its modules (from `make modules_install`) if it needs any."""
     path = pathlib.Path(image)
     try:
         with path.open("rb") as file:
@@ -182,7 +182,7 @@ def installed() -> Kernel | None:
 
 
 def from_package(package: str, *others: str) -> Kernel:
-    """Unpack a Debian package, and the `others` with parts of its kernel, into the lab's folder; return the kernel.
+    """Unpack a Debian package, and the packages `others` of the same kernel, into the lab's folder; return the kernel.
 
     Nothing is installed.
     """
@@ -214,10 +214,10 @@ def _unpacked(target: pathlib.Path) -> Kernel | None:
 
 
 def _unpack(packages: Sequence[pathlib.Path], target: pathlib.Path) -> None:
-    """Unpack images, configuration and modules of packages into the target folder, atomically."""
+    """Unpack images, configuration and modules from packages into the target folder, all or nothing."""
     if not shutil.which("dpkg-deb"):
         raise EnvironmentProblem(
-            "no dpkg-deb to open a Debian package; unpack it and give --kernel-image and --modules"
+            "no program 'dpkg-deb' to open a Debian package; unpack the package and give --kernel-image and --modules"
         )
     scratch = pathlib.Path(tempfile.mkdtemp(dir=target.parent))
     try:
@@ -236,7 +236,7 @@ def _extract(path: pathlib.Path, scratch: pathlib.Path) -> None:
     if made.returncode:
         raise UsageError(f"{str(path)!r} is not a Debian package: {made.stderr.decode(errors='replace').strip()[:200]}")
     with tarfile.open(fileobj=io.BytesIO(made.stdout)) as files:
-        for file in files:  # by hand: the safe filter of extractall() came with Python 3.11.4
+        for file in files:  # extracted one by one: extractall() has a safe filter only since Python 3.11.4
             wanted = file.isfile() and re.search(r"/(boot|modules)/", file.name)
             content = files.extractfile(file) if wanted else None
             if content is not None:
@@ -246,9 +246,9 @@ def _extract(path: pathlib.Path, scratch: pathlib.Path) -> None:
 
 
 def module_files(kernel: Kernel, wanted: Iterable[str]) -> dict[str, bytes]:
-    """Return the content of modules by name, each after its dependencies; omit names that are built in or unknown.
+    """Return the content of modules by name, each after its dependencies; omit modules that are built in or unknown.
 
-    Raises EnvironmentProblem if a module's compression cannot be undone here.
+    Raises EnvironmentProblem if a module cannot be decompressed on this machine.
     """
     if not kernel.modules:
         return {}

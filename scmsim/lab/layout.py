@@ -1,4 +1,4 @@
-"""Tabulate where a guest's files and free space are: the extents that the guest reported.
+"""Tabulate where a guest's files and free space are, from the extents that the guest reported.
 
 On a file system with a device, `physical` is the offset on the device.  On tmpfs and ramfs it is the guest's physical address.
 Source: Linux include/uapi/linux/fiemap.h, fsmap.h, Documentation/admin-guide/mm/pagemap.rst.
@@ -23,10 +23,10 @@ _BY_PAGES, _IN_ALL, _FREE = 1 << 31, 1 << 30, (1 << 32) - 1  # BY_PAGES, IN_ALL 
 
 
 def extents(measured: Measured, system: System) -> np.ndarray:
-    """Return the extents that a guest reported at its end: files by offset, then free space, adjacent extents joined.
+    """Return the extents that a guest reported at its end: files by offset, then free space, with adjacent extents joined.
 
-    A page of a mapping has a physical address, which becomes an offset on the device.  Pages outside the device, such as the
-    page of zeros that represents a hole, are left out.
+    The guest reports the pages of a mapping by physical address, which is converted to an offset on the device.  Pages outside
+    the device, such as the page of zeros that represents a hole, are left out.
     """
     raw = measured.extents
     raw = raw[(raw["flags"] & (_NO_PLACE | _IN_ALL)) == 0]
@@ -44,7 +44,7 @@ def extents(measured: Measured, system: System) -> np.ndarray:
 
 
 def free_bytes(measured: Measured) -> int | None:
-    """Return the free bytes of a file system that does not report where they are; None if it does."""
+    """Return the number of free bytes if the file system does not report where they are; None if it does."""
     found = measured.extents["length"][measured.extents["flags"] & _IN_ALL > 0]
     return int(found[0]) if len(found) else None
 
@@ -55,14 +55,14 @@ def in_order(found: np.ndarray) -> np.ndarray:
     found = found[order]
     free = found["file"] == FREE
     spaces = found[free]
-    spaces["logical"] = spaces["physical"]  # free space has no offset; neighbours on the device are one run
+    spaces["logical"] = spaces["physical"]  # free space has no file offset, so that place alone decides which join
     spaces = joined(spaces)
     spaces["logical"] = 0
     return np.concatenate([joined(found[~free]), spaces])
 
 
 def keep(path: str | os.PathLike[str], fs: str, measured: Measured, system: System, paths: Any) -> None:
-    """Write the table of a guest's extents; `paths` are those of the trace's files."""
+    """Write the table of a guest's extents; `paths` are the paths of the trace's files."""
     tables.write({fs: tables.frame(extents(measured, system), paths)}, path)
 
 
@@ -96,7 +96,7 @@ def read(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def check_told(found: np.ndarray, fs: str) -> None:
-    """Raise EnvironmentProblem if a guest reported nothing: neither its files nor its free space are known."""
+    """Raise EnvironmentProblem if a guest reported no extents, neither of files nor of free space."""
     if not len(found):
         raise EnvironmentProblem(
             f"{fs}: the guest reported no extents; the file system has neither FIEMAP nor pages that can be mapped, "

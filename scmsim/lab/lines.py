@@ -1,8 +1,9 @@
-"""Keep a real kernel's stream of cache lines, and simulate data caches on it.
+"""Store a real kernel's stream of cache lines, and simulate data caches on it.
 
 The plugin leaves out an access whose line was the last one used among the lines with the same number modulo 64.  Such an access
-hits every first level with LRU and a multiple of 64 sets and changes nothing in it, so counts of misses are exact, and counts of
-hits are unknown.  An inclusive last level may evict a line that the plugin considers present; that miss is not counted.
+hits in every first-level cache with LRU and a multiple of 64 sets, and does not change that cache's state.  So counts of misses
+are exact, and counts of hits are unknown.  An inclusive last level may evict a line that the plugin considers present; the miss
+that follows is not counted.
 """
 
 import os
@@ -23,7 +24,7 @@ from scmsim.lab.regions import REGIONS
 
 SUFFIX = ".lines.parquet"
 FORMAT = 1
-SETS = 64  # of plugin.c
+SETS = 64  # LINE_SETS of plugin.c: line numbers are taken modulo this
 _KIND_BITS = 2  # LINE_KIND of plugin.c: line << 2 | kind, an event code
 _SIDES = ("load", "store")
 _FIELDS = ("lines", "l1_hit", "l2_lookups", "l2_hit", "memory")
@@ -31,13 +32,13 @@ Row = dict[str, Any]
 
 
 class Kept(kept.Kept):
-    """Lines that the lab keeps."""
+    """Stored stream of cache lines of one run."""
 
     COLUMN, FORMAT = "line", FORMAT
     REFUSAL = ("has no lines of the lab", "scmsim lab caches")
 
     def batches(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield (events of one line each, their regions) in order."""
+        """Yield (events, each an access to one line; number of the region of each event) in order."""
         for packed in self.parts():
             address = packed >> np.uint64(_KIND_BITS) << np.uint64(6)
             events = np.zeros(len(packed), EVENT)
@@ -47,7 +48,7 @@ class Kept(kept.Kept):
 
 
 def keep(path: str | os.PathLike[str], fs: str, plan: Plan, measured: Measured, kernel: str) -> None:
-    """Write the lines of a run, a part at a time."""
+    """Write the cache lines of a run to a file, a part at a time."""
     assert measured.lines is not None
     Kept.write(path, measured.lines, (fs, plan, measured, kernel), {"buffer": int(measured.about["buffer"])})
 
@@ -74,7 +75,7 @@ def counted(stored: Kept, machines: Mapping[str, Caches], progress: Callable[[in
 
 
 def table(rows: np.ndarray) -> list[Row]:
-    """Return the misses of each level by region, loads and stores together."""
+    """Return table rows with the misses of each cache level by region, loads and stores together."""
     found = []
     for region, name in enumerate(REGIONS):
         counts = dict(zip(COLUMNS, rows["at"][region].tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""One run of the guest: prepare its memory, RAM disk and job, run the emulator, read its counts."""
+"""Run the guest once: prepare its memory, RAM disk and job, run the emulator, and read the counts."""
 
 import contextlib
 import ctypes
@@ -27,14 +27,14 @@ PREFIX = "scmsim-lab-"
 _OUTPUT = struct.Struct("<8s12Q")  # struct output of guest.h
 OUTPUT_HEAD = 4096  # bytes reserved for the header of the guest's output; symbols or results follow
 _SHARED_MEMORY = pathlib.Path("/dev/shm")
-_NEEDED = 3 << 30  # most bytes that a guest touches: the device and its memory
+_NEEDED = 3 << 30  # maximum bytes that a guest touches: the device and the guest's memory
 _ALIGNED = 128 << 20  # alignment of a persistent-memory region: a section of the memory map
 _MAX_TEXT = 1 << 22
 
 
 @dataclass(frozen=True)
 class Window:
-    """Accesses that a stream keeps: the first `length` of every `every`; with `calls`, it also marks where calls begin."""
+    """Which accesses a stream keeps: the first `length` of every `every` accesses; with `calls`, also where calls begin."""
 
     length: int
     every: int
@@ -51,13 +51,13 @@ class Setting:
     erms: bool = True
     cpus: int = 1
     window: Window | None = None
-    touches: int | None = None  # page runs after which a page's touch is recorded again; None: touches are not recorded
-    lines: bool = False  # whether to record the cache lines that a first-level cache may lack
-    # machine whose TLB misses are counted by call stack; the window is then the whole stream
+    touches: int | None = None  # page runs after which a page's touch is recorded again; None records no touches
+    lines: bool = False  # whether to record the cache lines that may miss in a first-level cache
+    # name of the machine whose TLB misses are counted by call stack, from the whole stream
     machine: str | None = None
     boots: bool = False  # whether each repeat of a guest is another boot (qemu.arguments)
     boot: int = 1
-    words: tuple[str, ...] = ()  # more words of the kernel's command line
+    words: tuple[str, ...] = ()  # additional words of the kernel's command line
     stop: threading.Event = field(default_factory=threading.Event)
 
     def version(self) -> str:
@@ -109,8 +109,8 @@ def boot(
 ) -> float:
     """Run a guest to its end, with its memory in the file `ram` of a folder; return the seconds that it took.
 
-    `plugin` is the plugin's path and its arguments, `room` the bytes of the mailbox after the job.  `watch` is called ten times a
-    second; an exception from it ends the guest.
+    `plugin` is the plugin's path and its arguments, `room` the number of bytes that the mailbox has after the job.  `watch` is
+    called ten times per second; an exception from it ends the guest.
     """
     mailbox = -(-(len(job) + room) // _ALIGNED) * _ALIGNED
     if mailbox > qemu.MAILBOX_MOST:
@@ -137,7 +137,10 @@ def boot(
 
 
 def prepared(chosen: Kernel, system: System, fresh: bool = True) -> tuple[list[list[str]], bytes]:
-    """Return (set-up commands of the guest, its initial RAM disk); only with `fresh`, they make and mount a file system."""
+    """Return (set-up commands of the guest, its initial RAM disk).
+
+    Only with `fresh` do the commands make and mount a file system.
+    """
     first = kernel.module_files(chosen, kernel.PM_MODULES)
     later = {k: v for k, v in kernel.module_files(chosen, system.modules).items() if k not in first}
     files = {"/init": initramfs.read(cache.guest())}
@@ -158,7 +161,7 @@ def prepared(chosen: Kernel, system: System, fresh: bool = True) -> tuple[list[l
 
 
 def plugin_words(plugin: pathlib.Path, **given: object) -> list[str]:
-    """Return a plugin's path and its arguments: those given, and where the device is in memory and in the file of memory."""
+    """Return a plugin's path and arguments: `given`, and the device's place in memory and in the file that backs memory."""
     low, ram = qemu.DIRECT_MAP + qemu.PM_AT, qemu.file_offset(qemu.PM_AT)
     device = [f"pmlo={low:#x}", f"pmhi={low + qemu.PM_BYTES:#x}", f"ramlo={ram:#x}"]
     return [str(plugin), *device, *(f"{name}={value}" for name, value in given.items())]
@@ -179,7 +182,7 @@ def _counting(setting: Setting, plan: Plan, folder: pathlib.Path) -> list[str]:
 
 @contextlib.contextmanager
 def scratch() -> Iterator[pathlib.Path]:
-    """Yield a folder for one run, in shared memory if it fits, so that the guest's memory need not reach a disk."""
+    """Yield a folder for one run, in shared memory if there is space, so that the guest's memory need not be on a disk."""
     place = _SHARED_MEMORY if _free(_SHARED_MEMORY) > 2 * _NEEDED else pathlib.Path(tempfile.gettempdir())
     if _free(place) < _NEEDED:
         raise EnvironmentProblem(f"{str(place)!r} has less than {_NEEDED >> 30} GiB free for the guest; set TMPDIR")
@@ -211,7 +214,7 @@ def _write_job(ram: pathlib.Path, job: bytes, at: int) -> None:
 def _emulate(
     argv: Sequence[str], messages: pathlib.Path, setting: Setting, watch: Callable[[], None] = lambda: None
 ) -> int | None:
-    """Run the emulator to its end and return its exit status; None if it had to be stopped."""
+    """Run the emulator to its end and return its exit status; None if it was stopped at its time limit."""
     deadline = time.monotonic() + setting.timeout_s
     with messages.open("wb") as said:
         process = subprocess.Popen(
@@ -243,7 +246,10 @@ def output_at(job: bytes) -> int:
 
 
 def report(folder: pathlib.Path, at: int, more: int = 0) -> tuple[bytes, list[int], bytes]:
-    """Return (symbols, numbers of the report, `more` bytes after the symbols) of a guest that ended well."""
+    """Return (symbols, numbers in the report's header, `more` bytes after the symbols) of a guest that ended normally.
+
+    `at` is the report's offset in the file that backs the guest's memory.
+    """
     with (folder / "ram").open("rb") as file:
         file.seek(at)
         magic, symbols, *values = _OUTPUT.unpack(file.read(_OUTPUT.size))
@@ -256,7 +262,7 @@ def report(folder: pathlib.Path, at: int, more: int = 0) -> tuple[bytes, list[in
 def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) -> Measured:
     """Return counts, symbols and the guest's report, from the files that the run left."""
     text, values, raw = report(folder, at, faults.MOST)
-    # huge_bytes: bytes of the program's buffer on large pages, UNKNOWN if the kernel does not report them
+    # huge_bytes: bytes of the program's buffer that large pages map, UNKNOWN if the kernel does not report it
     names = (
         "buffer", "buffer_bytes", "huge_bytes", "done", "failed", "first_failed", "first_errno", "no_space", "short_writes",
         "unwritten", "busy",
@@ -279,12 +285,12 @@ def _collect(folder: pathlib.Path, at: int, setting: Setting, seconds: float) ->
 
 
 def _mapped(path: pathlib.Path, kind: str) -> np.ndarray:
-    """Return the plugin's output, mapped: its pages stay readable after the folder is removed."""
+    """Return the plugin's output as a memory map, which stays readable after the folder is removed."""
     return np.memmap(path, kind, "r") if path.stat().st_size else np.zeros(0, kind)
 
 
 def _ranges(ram: pathlib.Path, symbols: bytes, about: dict[str, int], setting: Setting) -> list[tuple[int, int, int]]:
-    """Return ranges with their page sizes; empty if the kernel has no symbol for them and the run does not need them."""
+    """Return address ranges with page sizes; empty if they cannot be read (no symbol init_top_pgt) and are not needed."""
     try:
         return pagetable.ranges(ram, symbols, about)
     except EnvironmentProblem:

@@ -1,4 +1,4 @@
-"""Results of a run of a plan."""
+"""What one run of a plan in a guest yields."""
 
 from dataclasses import dataclass, field
 
@@ -17,13 +17,13 @@ class Measured:
     symbols: bytes
     about: dict[str, int]
     seconds: float
-    nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))  # the tree of calls
+    nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))  # nodes of the tree of calls
     stream: np.ndarray | None = None
     lines: np.ndarray | None = None  # records of lines (scmsim.lab.lines)
-    cells: np.ndarray | None = None  # number of the row of each record of the stream, 0 for none
+    cells: np.ndarray | None = None  # for each record of the stream: the number of its row, 0 for none
     ranges: list[tuple[int, int, int]] = field(default_factory=list)
     touches: np.ndarray | None = None
     caches: dict[int, Page] = field(default_factory=dict)  # slab cache of each touched page
     faults: np.ndarray = field(default_factory=lambda: np.zeros(0, FAULTS))  # of mapped files, by number of the region
-    extents: np.ndarray = field(default_factory=lambda: np.zeros(0, EXTENT))  # of the files that the plan requests
+    extents: np.ndarray = field(default_factory=lambda: np.zeros(0, EXTENT))  # of the files that the plan asks for
     sizes_told: bool = False  # whether the kernel's page table could be read

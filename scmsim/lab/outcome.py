@@ -1,4 +1,4 @@
-"""Convert a guest's counts to Runs by cell, kind of operation and mechanism, and to tables by function and task."""
+"""Convert a guest's counts to the runs of a result, and to tables by function, task and CPU."""
 
 import collections
 import re
@@ -16,7 +16,7 @@ from scmsim.perf.profile import Rules, map_for, maps, rules
 from scmsim.perf.to_result import finish
 from scmsim.result import SHORT, Run
 
-_TOP = 60  # functions of a region that are kept
+_TOP = 60  # number of functions that are kept for each region
 _UNTOLD = {
     "nothing": "/proc/kallsyms (CONFIG_KALLSYMS): totals are complete, but there are no functions and mechanisms, and other "
     "tasks are not told apart",
@@ -27,8 +27,8 @@ _NO_SIZES = (
     "the size of their entries"
 )
 _EVENT = "counted by the emulator"
-# Counters of several CPUs <- functions that are entered in interrupts by other CPUs: arch/x86/kernel/smp.c,
-# arch/x86/mm/tlb.c.
+# Counter of a guest with several CPUs -> functions that run in interrupts from other CPUs, whose calls it counts
+# (arch/x86/kernel/smp.c, arch/x86/mm/tlb.c).
 _INTERRUPTED = {
     "interprocessor_interrupts": re.compile(r"sysvec_(call_function(_single)?|reschedule_ipi)$"),
     "tlb_shootdowns": re.compile(r"flush_tlb_func"),
@@ -36,7 +36,7 @@ _INTERRUPTED = {
 
 
 class Outcome:
-    """A guest's counts, by region, function, mechanism, and the task for which the kernel ran (see `calls`)."""
+    """A guest's counts by region, function, mechanism, and the task for which the kernel ran (see `calls`)."""
 
     def __init__(self, fs: str, plan: Plan, measured: Measured, cpus: int = 1) -> None:
         self.fs, self.plan, self.about, self.cpus = fs, plan, measured.about, cpus
@@ -91,7 +91,7 @@ class Outcome:
         return [row for region in sorted(found) for row in self._shown(region, "task", found[region], _TOP)]
 
     def other_cpus(self) -> list[dict[str, Any]]:
-        """Return rows for cpus.csv: functions of the interrupts between CPUs, how often they were entered, their counts."""
+        """Return rows for cpus.csv: the functions that run in interrupts between CPUs, with entries and counts per call."""
         found = self._sums(self._sent, self.calls.function)
         for region, by in found.items():
             entered = self._entered(region)
@@ -102,7 +102,7 @@ class Outcome:
     def _by_region(self) -> dict[int, dict[str, int]]:
         """Return the counters of every region.
 
-        The instructions of deferred work (which the counters include) and of other tasks are also separate fields.
+        The instructions of deferred work (included in the counters) and of other tasks (not included) are also fields of their own.
         """
         every = range(1, len(self.plan.regions) + 1)
         kinds = [kind for kind, _ in self.calls.task]
@@ -141,12 +141,12 @@ class Outcome:
         return {name: count for name, count in found.items() if count}
 
     def _sites(self, regions: set[int]) -> dict[str, dict[str, int]]:
-        """Return counters by mechanism, from the map of the file system's functions; without a map, for user and kernel."""
+        """Return counters by mechanism, by the file system's map of functions; without a map, by user and kernel."""
         here = self._for_calls & np.isin(self.calls.rows["region"], list(regions))
         return counts.sums(self.calls.rows[here], _those(self.site, here))
 
     def _sums(self, here: np.ndarray, labels: list[str]) -> dict[int, dict[str, dict[str, int]]]:
-        """Return counters by region and label of some rows."""
+        """Return the counters of the rows `here`, summed by region and label."""
         found: dict[int, dict[str, dict[str, int]]] = {}
         pairs = zip(_those(self.region, here), _those(labels, here), strict=True)
         for (region, label), counters in counts.sums(self.calls.rows[here], pairs).items():
@@ -154,7 +154,7 @@ class Outcome:
         return found
 
     def _shown(self, number: int, column: str, by: dict[str, dict[str, int]], top: int) -> list[dict[str, Any]]:
-        """Return the `top` entries with the most instructions of a region, per call, as table rows."""
+        """Return table rows of a region's `top` labels with the most instructions; counts are per call."""
         region = self.plan.regions[number - 1]
         about = {"fs": self.fs, "op": region.label, "unit": region.cell.get("unit_bytes", "")}
         most = sorted(by.items(), key=lambda item: -item[1]["instructions"])[:top]
@@ -179,7 +179,7 @@ def _map_of(fs: str) -> Rules:
 
 
 def _nearest(fs: str) -> list[str]:
-    """Return shorter names of a variant: ext4-dax-nojournal -> ext4-dax, ext4."""
+    """Return the names of a variant's bases, nearest first: ext4-dax-nojournal -> ext4-dax, ext4."""
     words = fs.split("-")
     return ["-".join(words[:n]) for n in range(len(words) - 1, 0, -1)]
 
@@ -214,7 +214,7 @@ def _warnings(about: Mapping[str, int], told: str) -> list[str]:
             f"{about['first_failed']} with errno {about['first_errno']}"
         )
     if about["busy"]:
-        found.append("the kernel was still busy after 30 s of its time; what else it did is counted apart (tasks.csv)")
+        found.append("the kernel was still busy after 30 s of guest time; its other work is counted apart (tasks.csv)")
     if about["huge_bytes"] == UNKNOWN:
         found.append(
             "the kernel has no /proc/self/smaps (CONFIG_PROC_PAGE_MONITOR), so the page size of the program's buffer is not known: "

@@ -1,6 +1,6 @@
-"""Page sizes of the guest: an offline walk of the kernel's page table in the file that backs the guest's memory.
+"""Find the guest's page sizes by an offline walk of the kernel's page table in the file that backs the guest's memory.
 
-Source: Intel SDM volume 3, 4.5 (4-level paging: bits 12 to 51 address, bit 7 a large page); Linux,
+Source: Intel SDM volume 3, 4.5 (4-level paging: bits 12 to 51 are the address, bit 7 marks a large page); Linux,
 Documentation/x86/x86_64/mm.rst (`init_top_pgt` is the kernel's table, kernel text is mapped at 0xffffffff80000000).
 """
 
@@ -19,14 +19,14 @@ TEXT_MAP = 0xFFFFFFFF80000000
 _ADDRESS = 0x000FFFFFFFFFF000
 PRESENT, LARGE = 1, 1 << 7
 SHIFTS = (39, 30, 21, 12)
-_MOST_TABLES = 1 << 18  # a real guest of some GiB has some thousands
-_KERNEL_HALF = 256  # first of the top table's 512 entries
+_MOST_TABLES = 1 << 18  # limit of tables in a walk; a guest with some GiB of memory has some thousands
+_KERNEL_HALF = 256  # index of the first of the top table's 512 entries that maps kernel addresses
 
 Range = tuple[int, int, int]  # first address, address after the last, log2 of the page size
 
 
 def ranges(ram: pathlib.Path, symbols: bytes, about: Mapping[str, int]) -> list[Range]:
-    """Return kernel ranges from the page table, and the user's buffer if the guest reported it.
+    """Return the kernel's mapped ranges from its page table, and the program's buffer if the guest reported it.
 
     Addresses outside the ranges have pages of 4 KiB.
 
@@ -44,9 +44,9 @@ def ranges(ram: pathlib.Path, symbols: bytes, about: Mapping[str, int]) -> list[
 def walk(ram: str | os.PathLike[str], physical: int) -> list[Range]:
     """Return the mapped ranges of the kernel half below the top-level table at a physical address.
 
-    Neighbours of one size are merged.
+    Adjacent ranges with the same page size are merged.
 
-    Raises EnvironmentProblem if there are more tables than a guest can have: the address is not that of a page table.
+    Raises EnvironmentProblem if there are more tables than a guest can have, so that the address is not of a page table.
     """
     memory = np.memmap(ram, np.uint8, "r")
     out: list[Range] = []

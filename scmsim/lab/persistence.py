@@ -1,7 +1,7 @@
-"""Record a guest's stores to persistent memory, and read what its kernel finds on a device with given content.
+"""Record a guest's stores to persistent memory, and report what its kernel finds on a device with given content.
 
-A recording comes from persistence.c: stores with their data, write-backs, fences and marks of operations.  The crash guest
-gets states of the device one after another; it mounts each, reads the listed files, and unmounts.
+The plugin persistence.c makes a recording: stores with their data, write-backs, fences, and the begin and end of operations.
+The crash guest gets states of the device one after another; it mounts each, reads the listed files, and unmounts.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from scmsim.lab.systems import System
 
 STORED, NT_STORED, WRITTEN_BACK, FENCED, LOCKED_FENCE, BEGUN, ENDED, UNSEEN, FULL = range(1, 10)  # enum entry
 LINE = 64
-MOST_BYTES = 1 << 30  # bytes of a recording
+MOST_BYTES = 1 << 30  # maximum bytes of a recording
 MOST_OPERATIONS = 100_000
 MOST_PATHS = 4096
 _HEAD = struct.Struct("<QQIHBB")  # struct entry_head: at, code, node, length, kind, cpu
@@ -37,12 +37,12 @@ _SEEN = struct.Struct("<QQ")
 _SEEN_FILE = struct.Struct("<QqIIIIii")
 _RUN = np.dtype([("word", "<u8"), ("count", "<u8")])
 _LETTERS = 20  # range of a name's first letter, from f on: guest_operations.c
-_RESULTS_ROOM = 384 << 20  # bytes of one boot
-_STUCK_S = 120.0  # seconds without a new state
-_START_S = 600.0  # seconds to the first state, for a guest on a busy host
+_RESULTS_ROOM = 384 << 20  # bytes for the results of one boot
+_STUCK_S = 120.0  # seconds without a new state after which a guest is ended
+_START_S = 600.0  # seconds to the first state, long enough for a guest on a busy host
 _NO_ROOM = "write what was found"  # guest_crash.c's message for a full mailbox
-_MOST_RUNS = 1 << 16  # runs per file: guest_crash.c
-_LOOK_WORDS = 60  # paths per command
+_MOST_RUNS = 1 << 16  # maximum number of runs per file: guest_crash.c
+_LOOK_WORDS = 60  # number of paths per command
 _MOST_PIECE = 4096
 
 
@@ -81,7 +81,7 @@ class Recording:
     files: np.ndarray
     results: list[int]  # return value of each operation's system call
     first: list[tuple[Name, int]]  # the initial name and the inode of each file; inode 0 if there is no such file
-    names: list[tuple[Name, int]]  # the same for the name that each operation gave
+    names: list[tuple[Name, int]]  # the name that each operation gave, and the inode; 0 as above
     base: pathlib.Path  # content of the device when the recording began
     seconds: float
     functions: counts.Symbols
@@ -112,9 +112,9 @@ class Recording:
 
 
 def plan_of(source: Source, cpus: int = 1) -> Plan:
-    """Return the plan of a trace for a guest of `cpus` CPUs, without parts that only counting needs.
+    """Return the plan of a trace for a guest with `cpus` CPUs, without the parts that only counting needs.
 
-    Raises UsageError for operations that a crash check does not follow.
+    Raises UsageError for operations that a crash check does not support.
     """
     if source.rows > MOST_OPERATIONS:
         raise UsageError(f"the trace has {source.rows:,} operations, lab crash takes {MOST_OPERATIONS:,}; cut it first")
@@ -122,12 +122,12 @@ def plan_of(source: Source, cpus: int = 1) -> Plan:
     operations = found.operations[len(found.operations) - source.rows :]
     if (operations["op"] == MMAP).any():
         raise UsageError(
-            "the trace maps files, and stores through a mapping are not followed; keep the other operations "
+            "the trace maps files, and lab crash does not support stores through a mapping; keep the other operations "
             "(scmsim trace filter --op)"
         )
     if ((operations["op"] == FALLOCATE) & (operations["flag"] & PUNCH_HOLE > 0)).any():
         raise UsageError(
-            "the trace punches holes, which are not followed; keep the other operations (scmsim trace filter --op)"
+            "the trace punches holes, which lab crash does not support; keep the other operations (scmsim trace filter --op)"
         )
     return Plan(found.files[: len(source.files)], operations, found.regions, found.header)
 
@@ -167,7 +167,7 @@ def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -
     if problem and problem.kind == UNSEEN:
         raise machine.Failed(
             f"{system.name}: a write-back of {found.function(problem.code)} ran for the first time in the trace, so its lines "
-            "are not known: the operations did not reach it in the rehearsal before the recording; try the run again"
+            "are not known: the rehearsal before the recording did not execute it; try the run again"
         )
     if problem:
         raise EnvironmentProblem(f"the trace stores more than {MOST_BYTES >> 30} GiB to the device; cut it first")
@@ -192,17 +192,17 @@ class Recorded:
 
 
 class StateWriter:
-    """Writer of states of the device for the crash guest: bytes written by `arrived` stay for all later states."""
+    """Writer of states of the device for the crash guest; bytes written by `arrived` are in all later states."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.count = file, 0
 
     def arrived(self, at: int, data: bytes) -> None:
-        """Write bytes that are present from now on."""
+        """Write bytes that are in this and all later states."""
         self._put(_ARRIVED, at, data)
 
     def state(self, pieces: Sequence[tuple[int, bytes]]) -> None:
-        """Write the next state: these additional bytes, in this order."""
+        """Write the next state: the bytes that arrived so far, then these pieces (offset, bytes), in this order."""
         self.file.write(_PIECE.pack(0, 0, _STATE))
         self.count += 1
         for at, data in pieces:
@@ -215,10 +215,11 @@ class StateWriter:
 
 
 class SeenFile(NamedTuple):
-    """A path in a state: a negative `length` is minus an error number; `runs` are pairs (8-byte word, count).
+    """What the guest found at a path in a state.
 
-    `listed`: whether its directory lists the name.  `error`: error number of lstat, or of the listing of a directory.  `use`: error
-    number of its removal, or of making a file in a directory.
+    `length`: bytes of the file, or minus an error number.  `runs`: its content as pairs (8-byte word, count).  `listed`: whether
+    its directory lists the name.  `error`: error number of lstat, or of listing the directory.  `use`: error number of removing
+    the file, or of creating a file in the directory.
     """
 
     inode: int
@@ -232,9 +233,9 @@ class SeenFile(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the guest found in a state: `error` is an error number of mount, or a text if the guest did not survive it.
+    """What the guest found in a state: `error` is mount's error number, or a text if the state killed the guest.
 
-    `files` has the paths that were asked for, and last the root.
+    `files` has the requested paths, and the root as the last one.
     """
 
     error: int | str
@@ -252,8 +253,9 @@ def look(
 ) -> Iterator[Seen]:
     """Yield the guest's findings in each of the states `numbers`.
 
-    A guest that dies after other states may have died of them, or of the emulator: a new guest begins with the state at which
-    it died. A state that kills a guest that has seen no other state is to blame, and a new guest takes the next one.
+    If a guest dies after it has seen other states, they or the emulator may be the cause, so a new guest begins with the state
+    at which the old one died. A state that kills a guest that has seen no other state is the cause, and a new guest begins
+    with the next state.
     `states` is the file that `StateWriter` wrote, `base` the device's content before the first state, and `paths` are the
     files to look at, below the mount point.
     """
@@ -275,7 +277,7 @@ def _boot(
     setting: Setting, system: System, states: pathlib.Path, base: pathlib.Path, numbers: range, paths: Sequence[str],
     progress: Callable[[int], None],
 ) -> tuple[list[Seen], str]:  # fmt: skip
-    """Return (findings of one guest, the reason why it ended early, "" if it ran to its end)."""
+    """Return (findings of one guest, why it ended early or "" if it ran to its end)."""
     setup, image = machine.prepared(setting.kernel, system, fresh=False)
     looks = [["look", *paths[i : i + _LOOK_WORDS]] for i in range(0, len(paths), _LOOK_WORDS)]
     setup += [["states", str(len(numbers)), system.type, system.mount_options(fresh=False)], *looks]
@@ -331,7 +333,7 @@ def _files(raw: bytes, count: int) -> Iterator[SeenFile]:
         at += _SEEN_FILE.size
         if runs > _MOST_RUNS:
             raise UsageError(
-                f"a file has more than {_MOST_RUNS:,} pieces of one call and page, and the rest was not looked at; "
+                f"a file has more than {_MOST_RUNS:,} pieces of one call and page, and the rest was not checked; "
                 "take a trace of smaller files"
             )
         words = tuple(np.frombuffer(raw, _RUN, runs, at).tolist())

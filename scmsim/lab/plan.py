@@ -1,7 +1,7 @@
-"""Plan the guest's work: operations with the region that counts each, and the meaning of each region.
+"""Plan the guest's work: operations, each with the region in which it is counted, and the meaning of each region.
 
-A plan comes from a trace (a region for each kind of operation) or from a matrix of the microbenchmark's passes (a region for
-each pass and unit).  `packed` writes it as the guest reads it.
+A plan comes from a trace (a region for each kind of operation) or from the microbenchmark (a region for each pass and unit).
+`packed` converts it to the guest's format.
 """
 
 import itertools
@@ -52,12 +52,12 @@ FILE = np.dtype([("parent", "<i4"), ("directory", "<u4"), ("first_size", "<i8")]
 HEADER = struct.Struct("<8s5Q")  # magic, bytes of set-up, files, operations, bytes of the buffer, offset of the output
 MAGIC = b"SCMJOB1\n"
 OUTPUT_ROOM = 32 << 20  # bytes for the guest's symbols
-UNKNOWN = (1 << 64) - 1  # a number of the output that the guest could not determine
+UNKNOWN = (1 << 64) - 1  # value of a number in the guest's output that the guest could not determine
 
 PASSES = ("append", "rewrite", "read", "wsync")
 TOUCHES = (ULOAD, USTORE, UFLUSH, UFENCE)  # operations of a program that are not system calls
-# operations of the lab only: the guest reports where a file is (file -1: all files and the free space); it makes its file
-# system again, with `file2` of the files, from number `file` on
+# Operations of the lab only.  LAYOUT: the guest reports where a file is (file -1: all files and the free space).  REMAKE: it
+# makes its file system again, for the `file2` files from number `file` on.
 LAYOUT = 255
 REMAKE = 254
 _BY_NAME = (CREATE, OPEN, UNLINK, LINK, MKDIR, RMDIR, STAT)
@@ -69,17 +69,17 @@ _STEPS: dict[str, Sequence[tuple]] = {
     "mkdir": [(MKDIR,)], "rmdir": [(RMDIR,)], "create_fsync": [(CREATE,), (FSYNC,), _CLOSE],
 }  # fmt: skip
 NAMESPACE = tuple(_STEPS)
-_DIRECTORIES = (4, 3, 2, 2, 1)  # number of passes that share each directory
+_DIRECTORIES = (4, 3, 2, 2, 1)  # number of passes over names that run in each successive directory
 _GROUP_OF = dict(zip(NAMESPACE, np.repeat(np.arange(5), _DIRECTORIES).tolist(), strict=True))
-MAX_OPERATIONS = 20_000_000  # limit of operations that fit in the mailbox
-_MAX_LENGTH = 1 << 30  # bytes of one call
+MAX_OPERATIONS = 20_000_000  # maximum number of operations that fit in the mailbox
+_MAX_LENGTH = 1 << 30  # maximum bytes of one call
 _WSYNC_CALLS = 256
 _WARM_UP = 1 << 20  # bytes written and read in units of 4 KiB before anything is counted
 
 
 @dataclass
 class Region:
-    """A region of the counts: its label, and the number of its calls, operations and bytes."""
+    """A region, to which the work of some operations is counted: its label and its numbers of calls, operations and bytes."""
 
     label: str  # kind of operation, for the result's `groups`
     calls: int = 0
@@ -91,7 +91,7 @@ class Region:
 
 @dataclass
 class Plan:
-    """Files (dtype FILE), operations (dtype OPERATION), and regions: an operation's region k is `regions[k - 1]`."""
+    """A plan: files (dtype FILE), operations (dtype OPERATION) and regions; an operation's region k > 0 is `regions[k - 1]`."""
 
     files: np.ndarray
     operations: np.ndarray
@@ -99,7 +99,7 @@ class Plan:
     header: dict[str, Any] = field(default_factory=dict)
 
     def packed(self, setup: Iterable[Sequence[str]]) -> bytes:
-        """Return the commands that set the guest up, and the plan, in the guest's format."""
+        """Return the guest's set-up commands and the plan in the guest's format."""
         words = b"".join(b"%d\0" % len(command) + b"".join(w.encode() + b"\0" for w in command) for command in setup)
         words += bytes(8 - len(words) % 8)
         moves = self.operations[np.isin(self.operations["op"], (READ, WRITE))]
@@ -116,10 +116,10 @@ def from_trace(source: Source, cpus: int = 1, layout: bool = False, whole_paths:
 
     The k-th thread of the trace runs on CPU k modulo `cpus`.
     `layout`: the guest reports where files and free space are at the end.  It does not touch the file system before the trace,
-    because a file of its own would take blocks.
-    `whole_paths`: directories that the trace names only in paths exist too, as additional files after the trace's.  Without them,
-    paths are shorter than the program's, but no block is taken that a model does not know.
-    Raises UsageError for operations without a system call (memory objects), or more than fit in the guest.
+    because files of its own would occupy blocks.
+    `whole_paths`: the guest also creates directories that the trace names only in paths, as additional files after the trace's.
+    Without them, paths are shorter than the program's, but no block is allocated that a model does not know.
+    Raises UsageError for operations that are not system calls (of memory objects), or if they do not fit in the guest.
     """
     if source.rows > MAX_OPERATIONS:
         raise UsageError(f"the trace has {source.rows:,} operations, the lab takes {MAX_OPERATIONS:,}; cut it first")
@@ -168,8 +168,9 @@ def from_trace(source: Source, cpus: int = 1, layout: bool = False, whole_paths:
 def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str] = PASSES, names: int = 0) -> Plan:
     """Return the plan of the microbenchmark: for each unit a file is appended, rewritten, read, and appended with fsync.
 
-    `units` are bytes of a call, `total` bytes of a pass (`wsync` has at most 256 calls), `passes` the passes that are counted.
-    `names` is the number of files for the passes over names (`NAMESPACE`), each followed by a syncfs; 0 for no such pass.
+    `units` are the bytes per call, `total` is the bytes per pass (`wsync` has at most 256 calls), `passes` are the passes that
+    are counted.  `names` is the number of files for the passes over names (`NAMESPACE`), each of which ends with a syncfs; 0 for
+    no such pass.
     """
     rows: list[np.ndarray] = []
     regions: list[Region] = []
@@ -209,7 +210,7 @@ def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str
 
 
 class Replayable:
-    """The operations of a plan as a `records.Source` that counts one region; other operations only change the state."""
+    """The operations of a plan as a `records.Source` in which only one region is counted; the rest only changes the state."""
 
     def __init__(self, plan: Plan, number: int) -> None:
         self._parents = plan.files["parent"].astype(np.int64)
@@ -233,7 +234,7 @@ class Replayable:
 
 
 def _pass(name: str, unit: int, calls: int, number: int, file: int) -> np.ndarray:
-    """Return one pass over a file; `wsync` alternates write and fsync."""
+    """Return the operations of one pass over a file; `wsync` alternates write and fsync."""
     each = 2 if name == "wsync" else 1
     out = np.zeros(each * calls, OPERATION)
     out["file"], out["file2"], out["region"] = file, -1, number
@@ -245,7 +246,7 @@ def _pass(name: str, unit: int, calls: int, number: int, file: int) -> np.ndarra
 
 
 def _names(count: int, first: int, region: Any) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the passes over names, each group of them in a fresh directory, and their files."""
+    """Return (operations of the passes over names, each group of passes in a fresh directory; their files)."""
     groups = len(set(_GROUP_OF.values()))
     files = np.zeros(groups * (count + 1), FILE)
     files["first_size"] = -1
@@ -265,12 +266,12 @@ def _names(count: int, first: int, region: Any) -> tuple[list[np.ndarray], np.nd
 
 
 def _sweep(steps: Sequence[tuple], files: Iterable[int], number: int) -> np.ndarray:
-    """Return the operations that do all steps (op, offset, length) on one file, then on the next."""
+    """Return the operations that do all steps (op, offset, length) on each of the files in turn."""
     return _rows([(step[0], file, *step[1:]) for file in files for step in steps], number)
 
 
 def _rows(entries: list[tuple], number: int) -> np.ndarray:
-    """Return operations (op, file, offset, length) of one region."""
+    """Return `entries` (op, file, offset, length), which may be shortened, as an array of operations of one region."""
     out = np.zeros(len(entries), OPERATION)
     padded = [(*entry, *(0,) * (4 - len(entry))) for entry in entries]
     for k, name in enumerate(("op", "file", "offset", "length")):
@@ -317,7 +318,7 @@ def with_directories(files: Files) -> Files:
 
 
 def _parents(paths: Sequence[str]) -> Iterator[int]:
-    """Return the row of the directory of each path, -1 if the trace does not have it."""
+    """Return the row of each path's directory; -1 if the trace does not have the directory."""
     rows = {path.rstrip("/"): row for row, path in enumerate(paths)}
     return np.fromiter(  # type: ignore[return-value]
         (rows.get(path.rstrip("/").rpartition("/")[0], -1) if "/" in path.rstrip("/") else -1 for path in paths),
@@ -327,7 +328,7 @@ def _parents(paths: Sequence[str]) -> Iterator[int]:
 
 
 def guest_paths(paths: Sequence[str]) -> list[str]:
-    """Return the path that each file has in a guest: a file's name there is its row (guest_operations.c)."""
+    """Return the path that each file has in a guest, where a file is named by its row number (guest_operations.c)."""
     above, found = list(_parents(paths)), [f"f{row:06d}" for row in range(len(paths))]
     for row in range(len(paths)):
         up = above[row]
@@ -339,7 +340,7 @@ def guest_paths(paths: Sequence[str]) -> list[str]:
 
 
 def _break_loops(files: np.ndarray) -> None:
-    """Move files whose path has a loop to the mount point: a hostile trace may name a file as its own ancestor."""
+    """Move files whose path has a loop to the mount point; a malicious trace may name a file as its own ancestor."""
     depth, parents = np.zeros(len(files), np.int64), files["parent"]
     parents[(parents >= len(files)) | (parents == np.arange(len(files)))] = -1
     at = np.arange(len(files))
@@ -354,7 +355,7 @@ def _break_loops(files: np.ndarray) -> None:
 def _lift(files: np.ndarray) -> None:
     """Move each file that exists from the start into the nearest ancestor that also exists from the start.
 
-    A directory that a trace removes and makes again has one row per life, and the file's path names the last.
+    A directory that a trace removes and creates again has a row for each time, and the file's path refers to the last row.
     """
     there, parents = files["first_size"] >= 0, files["parent"]
     while (lost := there & (parents >= 0) & ~there[parents]).any():

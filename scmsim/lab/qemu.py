@@ -1,4 +1,4 @@
-"""Find the installed QEMU, and build the command line of a guest."""
+"""Find the installed QEMU, and build the command line that starts a guest."""
 
 import functools
 import re
@@ -11,7 +11,7 @@ from scmsim.core.errors import EnvironmentProblem
 
 PROGRAM = "qemu-system-x86_64"
 INSTALL = "apt-get install --no-install-recommends qemu-system-x86"
-# Physical memory: 2 GiB of RAM; then, from 4 GiB: device under test, more RAM, and the mailbox between guest and host.
+# Physical memory: 2 GiB of RAM; then, from 4 GiB on, the device under test, more RAM, and the mailbox between guest and host.
 RAM_BYTES, LOW_BYTES, HIGH = 6 << 30, 2 << 30, 4 << 30
 PM_AT, PM_BYTES, MAILBOX_AT = 4 << 30, 2 << 30, 7 << 30
 MAILBOX_MOST = RAM_BYTES - LOW_BYTES + HIGH - MAILBOX_AT
@@ -29,7 +29,7 @@ class Qemu:
 
     @property
     def api(self) -> int:
-        """Return the plugin API version that it supports: QEMU's NEWS of 4.2, 9.0, 9.1, 9.2."""
+        """Return the version of the plugin API that the emulator supports (source: QEMU's NEWS of 4.2, 9.0, 9.1, 9.2)."""
         steps = {(9, 2): 4, (9, 1): 3, (9, 0): 2, (4, 2): 1}
         return next(api for since, api in steps.items() if self.version[:2] >= since)
 
@@ -71,13 +71,14 @@ def arguments(
     boot: int = 1,
     words: Sequence[str] = (),
 ) -> list[str]:
-    """Return the command line of the guest.
+    """Return the command line that starts a guest.
 
     `image`, `initrd`, `ram` and `console` are the paths of the kernel, the RAM disk, the file that backs the memory, and the
-    console's output.  `plugin` is the plugin's path and its arguments (empty: no plugin), `mailbox` the bytes of the second
-    device.  `erms`: the CPU reports a fast rep movsb, as Intel's do since Ivy Bridge.  One thread runs the `cpus` in turn, so
-    that their order repeats.  `boot` is the seed of the guest's random numbers; from 2 on its free memory is in random order,
-    too, so that the kernel's objects are elsewhere, as on a real machine from boot to boot.  `words` go to the kernel.
+    console's output.  `plugin` is the plugin's path and its arguments (empty: no plugin), `mailbox` the bytes of the mailbox.
+    `erms`: the CPU reports a fast rep movsb, as Intel's CPUs do since Ivy Bridge.  One thread runs the `cpus` CPUs in turn, so
+    that their order repeats.  `boot` is the seed of the guest's random numbers; from 2 on its free memory is in random order
+    too, so that the addresses of kernel objects change from boot to boot, as on a real machine.  `words` are added to the
+    kernel's command line.
     """
     memory = f"memmap={PM_BYTES // _MIB}M!{PM_AT // _MIB}M memmap={mailbox // _MIB}M!{MAILBOX_AT // _MIB}M"
     started = " maxcpus=1" if cpus > 1 else ""  # the guest's program starts the other CPUs: see guest_threads.c

@@ -1,4 +1,4 @@
-"""Regions of the address space.
+"""Divide the kernel's address space into regions (direct map, kernel image, modules, ...).
 
 Source: Linux 6.1, Documentation/x86/x86_64/mm.rst, 4-level page tables without randomisation.  The image ends at the symbol
 `_end`; modules are above it.
@@ -16,7 +16,7 @@ REGIONS = (
 )  # fmt: skip
 (DIRECT_MAP, PERSISTENT, VMALLOC, IMAGE, MODULES, VMEMMAP, ENTRY_AREA, OTHER, PROGRAM) = range(len(REGIONS))
 IMAGE_AT = 0xFFFFFFFF80000000
-IMAGE_END = 0xFFFFFFFFA0000000  # the most that an image takes without randomisation
+IMAGE_END = 0xFFFFFFFFA0000000  # highest end of a kernel image without randomisation
 _FIXED = (
     (0, PROGRAM),
     (1 << 47, OTHER),
@@ -35,7 +35,7 @@ _FIXED = (
 
 @dataclass(frozen=True)
 class Layout:
-    """First addresses (uint64, ascending) and the region that begins at each, as an index of REGIONS."""
+    """First addresses of regions (uint64, ascending), and the region that begins at each, as an index into REGIONS."""
 
     first: np.ndarray
     region: np.ndarray

@@ -1,4 +1,4 @@
-"""Runner of a job: a guest for each file system and repeat, several at a time, each stored as soon as it has finished."""
+"""Run a job: a guest for each file system and repeat, several at a time; each result is stored as soon as its guest ends."""
 
 import concurrent.futures
 import dataclasses
@@ -30,7 +30,7 @@ from scmsim.result.rows import as_csv
 
 Progress = Callable[[str, int, int, float], None]  # guest that just finished, guests done, guests in all, seconds left
 
-_START_S, _OPERATIONS_PER_S, _BYTES_PER_S = 8.0, 10_000.0, 10e6  # of a guest on a slow core; corrected as guests finish
+_START_S, _OPERATIONS_PER_S, _BYTES_PER_S = 8.0, 10_000.0, 10e6  # of a guest on a slow core, until one has finished
 
 
 class Guest(NamedTuple):
@@ -41,7 +41,7 @@ class Guest(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Return the name of its file."""
+        """Return the name of the file for the guest's result."""
         return f"{self.fs}-{self.repeat}"
 
 
@@ -65,14 +65,14 @@ def identity(job: Job, plan: Plan, setting: Setting, systems: Mapping[str, Syste
 
 
 def _table_of(machine: str) -> list[Any]:
-    """Return the data that the TLB misses of a machine depend on."""
+    """Return what the TLB misses of a machine depend on: its preset, and a digest of scmsim's code and tables."""
     from scmsim.mmu import presets
 
     return [presets.read(machine), registry.sources()]
 
 
 def place(folder: str | os.PathLike[str], job: Job, setting: Setting, systems: Mapping[str, System]) -> pathlib.Path:
-    """Return the folder for one of several kernels' results, named by version, content, and the machine of its misses."""
+    """Return the folder for one of several kernels' results; its name has the kernel's version and digest, and any machine."""
     machine = f"-{pathlib.Path(setting.machine).stem}" if setting.machine else ""
     version = re.sub(r"[^A-Za-z0-9._+-]", "_", setting.kernel.version())[:80]
     return pathlib.Path(folder) / f"{version}-{fingerprint(setting.kernel, _modules(job, systems))[:6]}{machine}"
@@ -83,7 +83,7 @@ def _modules(job: Job, systems: Mapping[str, System]) -> list[str]:
 
 
 def guests(job: Job) -> list[Guest]:
-    """Return all runs of a job, repeat by repeat, so that the first finished runs cover the most file systems."""
+    """Return all runs of a job, repeat by repeat, so that the first runs cover all file systems."""
     return [Guest(fs, repeat) for repeat in range(1, job.repeats + 1) for fs in job.fs]
 
 
@@ -129,13 +129,13 @@ def _check_cpus(plan: Plan, setting: Setting) -> None:
     used = len(np.unique(plan.operations["cpu"]))
     if used > 1 and (setting.window or setting.lines):
         raise UsageError(
-            f"the trace's threads run on {used} CPUs, each with a TLB and caches of its own, and the recording is of one CPU; "
+            f"the trace's threads run on {used} CPUs, each with a TLB and caches of its own, and one CPU can be recorded; "
             "leave --cpus out, or take a trace of one thread"
         )
 
 
 def sweep() -> None:
-    """Remove the folders of killed runs (their process is gone) from shared memory and the temporary folder."""
+    """Remove folders that killed runs left (their process no longer exists) in shared memory and the temporary folder."""
     for place in {"/dev/shm", tempfile.gettempdir()}:
         for folder in pathlib.Path(place).glob(f"{machine.PREFIX}*-*"):
             pid = folder.name.removeprefix(machine.PREFIX).split("-")[0]
@@ -225,7 +225,7 @@ def _keep_extents(path: pathlib.Path, job: Job, system: System, measured: Measur
 
 
 class _Pace:
-    """Estimate of the time left, from the times of the finished guests."""
+    """Estimate of the time left, from the speed of the guests that have finished."""
 
     def __init__(self, plan: Plan, count: int, workers: int) -> None:
         moved = int(plan.operations["length"].sum())

@@ -1,11 +1,11 @@
 """Find the slab cache of each page of the kernel's memory at the end of a run, in the file that backs the guest's memory.
 
-Also find where the page's objects begin: a slab has objects of one size, one after another from its first page.
+The module also finds where the page's objects begin: a slab has objects of one size, one after another from its first page.
 
 Source: Linux 6.1, mm/slab.h: every `struct kmem_cache` is in the list `slab_caches`, and its name is before its list head; a
 page of a slab has its cache in its `struct page`, at an offset that differs between versions and is found here.  A tail page
-refers to its head (bit 0 of its second 64-bit field).  Merged caches have the name of the first cache.  The size of an object with
-its padding is before the size without: the field is found with the caches of kmalloc, whose names have the size.
+refers to its head page (bit 0 of its second 64-bit field).  Merged caches have the name of the first cache.  The size of an
+object with padding is the field before the size without padding; it is found by the caches of kmalloc, whose names state the size.
 Intel SDM volume 3, 4.5: page tables of 4 levels.
 """
 
@@ -24,13 +24,13 @@ _VMEMMAP, _STRUCT_PAGE = 0xFFFFEA0000000000, 64
 _FRAME = 0x000FFFFFFFFFF000
 _WORDS = 8  # 64-bit fields of a struct page
 _MOST_CACHES = 4096
-_BEHIND = 512  # most bytes of a kmem_cache before its list head
-_FIELDS = 64  # first bytes of a kmem_cache, with the size of its objects
+_BEHIND = 512  # maximum bytes of a kmem_cache before its list head
+_FIELDS = 64  # the first bytes of a kmem_cache, which contain the size of its objects
 _KMALLOC = re.compile(r"kmalloc-(\d+)(k?)")
 
 
 class Page(NamedTuple):
-    """A page of a slab: its cache, the bytes from one object to the next (0: unknown), and its own offset in the slab."""
+    """A page of a slab: its cache, the bytes from one object to the next (0: unknown), and the page's offset in the slab."""
 
     cache: str
     size: int
@@ -41,14 +41,14 @@ NO_PAGE = Page("", 0, 0)
 
 
 class Memory:
-    """The guest's memory by kernel address."""
+    """The guest's memory, read by kernel address."""
 
     def __init__(self, ram: pathlib.Path, top: int) -> None:
         self._bytes = np.memmap(ram, np.uint8, "r")
         self._top = top
 
     def read(self, address: int, length: int) -> bytes | None:
-        """Return bytes within one page; None if nothing is mapped."""
+        """Return `length` bytes at an address, all within one page; None if the page is not mapped."""
         at = self._translated(address)
         return None if at is None else self._physical(at, length)
 
@@ -81,7 +81,7 @@ class Memory:
 
 
 def caches(ram: pathlib.Path, symbols: bytes, pages: np.ndarray) -> dict[int, Page]:
-    """Return the slab caches of pages of the direct map (by their 4 KiB addresses); pages of no slab are left out."""
+    """Return the slab caches of pages of the direct map, by address of the page; pages that are in no slab are left out."""
     top, heads = symbol_address(symbols, "init_top_pgt"), symbol_address(symbols, "slab_caches")
     if top is None or heads is None:
         return {}
@@ -113,7 +113,7 @@ def _sizes(memory: Memory, named: dict[int, str]) -> dict[int, int]:
 
 
 def _listed(memory: Memory, heads: int) -> dict[int, str]:
-    """Return names by the address of the list head in each kmem_cache."""
+    """Return the name of each kmem_cache by the address of its list head."""
     found: dict[int, str] = {}
     following = memory.words(heads, 1)
     while following and following[0] != heads and following[0] not in found and len(found) < _MOST_CACHES:
@@ -125,7 +125,7 @@ def _listed(memory: Memory, heads: int) -> dict[int, str]:
 
 
 def _head(memory: Memory, page: int) -> tuple[int, tuple[int, ...]] | None:
-    """Return a page and its struct page, or those of the head page if the page is a tail."""
+    """Return (page, its struct page), or the head page and its struct page if the page is a tail page; None if not mapped."""
     words = memory.words(_struct(page), _WORDS)
     if not words or not words[1] & 1:
         return (page, words) if words else None

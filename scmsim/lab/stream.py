@@ -1,4 +1,4 @@
-"""Store the plugin's stream of addresses: as page runs for `scmsim mmu`, or whole, with calls and the guest's page sizes."""
+"""Store the plugin's stream of addresses, as page runs for `scmsim mmu`, or whole, with calls and the guest's page sizes."""
 
 import os
 from collections.abc import Iterator
@@ -14,17 +14,18 @@ from scmsim.mmu import page_runs
 SUFFIX = ".runs.parquet"
 FORMAT = 1
 _COUNT_BITS = 27  # RUN_COUNT of plugin.c: page number << 28 | store << 27 | accesses - 1
-MARK = ((1 << 36) - 1) << (_COUNT_BITS + 1)  # a record of this page marks the beginning of a call, and its region
-_KIND = (1 << _COUNT_BITS) - 1  # of a mark: the number of the region, from 1
+MARK = ((1 << 36) - 1) << (_COUNT_BITS + 1)  # page of a record that marks the beginning of a call and has its region
+_KIND = (1 << _COUNT_BITS) - 1  # mask of the number of the region (from 1) in a mark
 LARGE = 21  # log2 of the bytes of a large page
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Page runs in order, as columns.
+    """Page runs (consecutive accesses to one page) in order, as columns.
 
-    They are the address of the page (uint64), accesses, whether stores, log2 of the page's size, number of the region in
-    `regions.REGIONS`, number of the call (-1 before the first call) and its kind (an index of the header's `kinds`).
+    The columns are the address of the page (uint64), the number of accesses, whether they are stores, log2 of the page's bytes,
+    the region (index into `regions.REGIONS`), the number of the call (-1 before the first call), and the call's kind (index into
+    the header's `kinds`).
     """
 
     page: np.ndarray
@@ -36,7 +37,7 @@ class Runs:
     kind: np.ndarray
 
     def part(self, rows: slice) -> "Runs":
-        """Return the runs in a slice of the rows."""
+        """Return the runs of a slice."""
         return Runs(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
@@ -57,7 +58,7 @@ def write(path: str | os.PathLike[str], packed: np.ndarray, found: list[pagetabl
 
 
 class Kept(kept.Kept):
-    """A stream of addresses that the lab keeps."""
+    """Stored stream of addresses of one run."""
 
     COLUMN, FORMAT = "run", FORMAT
     REFUSAL = ("is not a stream of the lab", "scmsim lab tlb")
@@ -101,7 +102,7 @@ class Kept(kept.Kept):
 def keep(
     path: str | os.PathLike[str], packed: np.ndarray, fs: str, plan: Plan, measured: Measured, kernel: str
 ) -> None:
-    """Write the whole stream of a run, a part at a time."""
+    """Write the whole stream of addresses of a run to a file, a part at a time."""
     more = {
         "kinds": [region.label for region in plan.regions],
         "ranges": [list(map(int, each)) for each in measured.ranges],

@@ -1,4 +1,4 @@
-"""The table of file systems: how the guest makes and mounts each of them."""
+"""Read the table of file systems, which states how the guest makes and mounts each of them."""
 
 import pathlib
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from scmsim.core.errors import UsageError, unknown
 from scmsim.core.schema import flag, listed, named, table, whole
 
 _TABLE = pathlib.Path(__file__).parent / "systems.toml"
-_MAX_WORD = 400  # characters of a word of a command
+_MAX_WORD = 400  # maximum characters of a word of a command
 
 
 @dataclass(frozen=True)
 class System:
-    """One row; see systems.toml for the meaning of the fields."""
+    """A file system of the table; see systems.toml for the meaning of the fields."""
 
     name: str
     type: str
@@ -27,7 +27,7 @@ class System:
     cpus: int = 1
 
     def mount_options(self, fresh: bool) -> str:
-        """Return the options of a mount; the first mount of a fresh device may format it."""
+        """Return the mount options; with `fresh`, they include those with which the first mount formats the device."""
         return ",".join(filter(None, (self.format_options if fresh else "", self.options)))
 
 

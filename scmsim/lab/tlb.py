@@ -1,4 +1,4 @@
-"""Simulate MMUs on a real kernel's stream of addresses: look-ups, misses, walks by region and page size, or by code."""
+"""Simulate MMUs on a real kernel's stream of addresses; count look-ups, misses and walks by region and page size, or by code."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from scmsim.mmu.replay import replay
 SIZES = ("4KiB", "2MiB", "1GiB")
 PLACES = len(REGIONS) * len(SIZES)
 COLUMNS = ("lookups", "l1_misses", "stlb_hits", "walks")
-_BATCH = 1 << 16  # runs
+_BATCH = 1 << 16  # runs of pages in a batch
 Row = dict[str, Any]
 
 
@@ -25,7 +25,7 @@ def counted(
 ) -> dict[str, list[Row]]:
     """Simulate each machine's MMU on the stream, in order; return the rows by the machine's name.
 
-    An MMU's state is kept from call to call.  `progress` is called with the number of runs done and of all runs.
+    An MMU's state is kept from call to call.  `progress` is called with the number of page runs done and of all page runs.
     """
     counters = {name: np.zeros(PLACES, COUNTERS) for name in machines}
     pages = np.zeros(0, np.uint64)
@@ -46,9 +46,9 @@ def counted(
 
 
 def by_row(measured: Measured, machine: str) -> dict[str, np.ndarray]:
-    """Return first-level misses and walks of a guest's whole stream on a machine, by row of the plugin's counts.
+    """Return the first-level misses and walks of a guest's whole stream on a machine, by row of the plugin's counts.
 
-    A run on a page can miss only in its first access, so it counts for the row of the code that began the run.
+    A page run can miss only at its first access, so the miss counts for the row of the code that began the run.
     """
     assert measured.stream is not None and measured.cells is not None
     state, number = presets.machine(machine), measured.rows["number"].astype(np.int64)
@@ -67,14 +67,14 @@ def by_row(measured: Measured, machine: str) -> dict[str, np.ndarray]:
 
 
 def places(region: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return the row of the counters of each access, by its region and the size of its page."""
+    """Return the row of counters to which each access is counted, by its region and log2 of its page's bytes (`order`)."""
     sizes = (order >= 21).astype(np.int64) + (order >= 30)
     out: np.ndarray = region * len(SIZES) + sizes
     return out
 
 
 def table(counters: np.ndarray) -> list[Row]:
-    """Return the rows of PLACES counters, without those that have no look-ups."""
+    """Return counters by place (region and page size) as table rows, without places that have no look-ups."""
     both = _both(counters)
     return [
         {
@@ -88,14 +88,14 @@ def table(counters: np.ndarray) -> list[Row]:
 
 
 def _both(counters: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the `COLUMNS` of some counters, loads and stores together."""
+    """Return the `COLUMNS` of the counters, with loads and stores added, and the first-level misses."""
     fields = {"lookups": "lookups", "stlb_hits": "misses_stlb_hit", "walks": "misses_walk_completed"}
     both = {name: counters[f"dtlb_load_{field}"] + counters[f"dtlb_store_{field}"] for name, field in fields.items()}
     return {**both, "l1_misses": both["stlb_hits"] + both["walks"]}
 
 
 def _tops(page: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return the first address of the page, of any size, of each run."""
+    """Return the distinct first addresses of the runs' pages, whose sizes may differ."""
     shift = order.astype(np.uint64)
     return np.unique(page >> shift << shift)
 

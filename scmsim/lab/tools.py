@@ -13,7 +13,7 @@ _KERNELS = ("linux-image-cloud-amd64", "linux-image-amd64")  # Debian's; each de
 
 
 class Finding(NamedTuple):
-    """One prerequisite: the finding, and the package or command that supplies it if it is missing ("" otherwise)."""
+    """One prerequisite: what was found, and the package or command that supplies it if it is missing ("" otherwise)."""
 
     name: str
     value: str
@@ -21,7 +21,7 @@ class Finding(NamedTuple):
 
 
 def examine() -> list[Finding]:
-    """Examine everything that the lab needs; change nothing outside the lab's folder."""
+    """Return the state of each of the lab's prerequisites; changes nothing outside the lab's folder."""
     kept = [Finding("kept kernel", f"{each.version()}: {suits(each)}") for each in kernel.kept()]
     return [_qemu(), _compiler(), _tool("mke2fs"), _tool("mkfs.xfs"), _kernel(), *kept, _place()]
 
@@ -65,7 +65,7 @@ def suits(found: kernel.Kernel) -> str:
     fit = [row.name for row in rows if not kernel.lacks(found, row.type, row.dax)]
     settings = found.settings()
     if not settings:
-        return "no configuration to tell what it has"
+        return "no configuration file that lists its features"
     gaps = [f"without {name}: {what}" for name, what in kernel.WANTED.items() if settings.get(name, "n") == "n"]
     return "; ".join([", ".join(fit), *gaps])
 
@@ -86,7 +86,7 @@ def install() -> None:
 
 
 def download_kernel() -> str:
-    """Download the newest Debian kernel package with apt into the lab's folder, uninstalled; return its path.
+    """Download the newest Debian kernel package with apt into the lab's folder, without installing it; return its path.
 
     Raises EnvironmentProblem if apt is missing, has no kernel package, or cannot download it.
     """

@@ -1,8 +1,9 @@
 """Record the pages that each call touches, in the order of first touches: the input of footprints.
 
-The first touch of each page in every 1,000 page runs (a run: consecutive accesses to one page) determines the TLB misses within
-a few percent (docs/validation/tlb.md).  A touch records the function that made it, and its page's slab cache at the end of the run.
-It also records which lines of the page were touched in these runs, for data caches (docs/validation/caches.md).
+Recording the first touch of each page in every 1,000 page runs (a page run: consecutive accesses to one page) is enough to
+compute the TLB misses within a few percent (docs/validation/tlb.md).  A touch records the function that made it, the slab cache
+of its page at the end of the guest's run, and, for data caches, which lines of the page were touched in these 1,000 page runs
+(docs/validation/caches.md).
 """
 
 import json
@@ -20,21 +21,21 @@ from scmsim.lab.plan import Plan
 
 SUFFIX = ".touches.parquet"
 FORMAT = 1
-WITHIN = 1000  # runs per stretch
+WITHIN = 1000  # page runs per stretch
 _LINE = np.dtype([("address", "<u8"), ("code", "<u8"), ("kind", "<u8")])  # struct touch of plugin.c
-RECORD = np.dtype([*_LINE.descr, ("lines", "<u8")])  # a bit for each line of the page
+RECORD = np.dtype([*_LINE.descr, ("lines", "<u8")])  # lines: a bit for each line of the page
 _KIND = np.uint64((1 << 32) - 1)
 _MARK = (1 << 64) - 1
 _PAGE = ~np.uint64(4095)
 
 
 def read(path: str | os.PathLike[str]) -> np.ndarray:
-    """Return the plugin's records by page: the first touch of each page in a stretch of runs, with the lines touched in it."""
+    """Return the plugin's records by page: each page's first touch in a stretch of page runs, with the lines touched there."""
     return by_page(np.fromfile(path, _LINE))
 
 
 def by_page(found: np.ndarray) -> np.ndarray:
-    """Join touches of lines of one page, of one kind in one stretch, into the first of them (RECORD)."""
+    """Merge the touches of a page's lines that have the same kind and stretch into the first of them (RECORD)."""
     page = np.where(found["address"] == _MARK, np.arange(len(found), dtype=np.uint64), found["address"] & _PAGE)
     order = np.lexsort((page, found["kind"]))
     page, kind = page[order], found["kind"][order]
@@ -58,9 +59,10 @@ def caches(ram: pathlib.Path, symbols: bytes, records: np.ndarray) -> dict[int, 
 def keep(path: str | os.PathLike[str], fs: str, plan: Plan, measured: Measured, kernel: str) -> None:
     """Write the touches of a run (Parquet).
 
-    Columns: `call` (its number), `kind` (of operation), `address`, `order` (log2 of the page's size), `store`, `region` (of
-    the address space), `cache` (of slab objects; empty: no slab), `function`, `lines` (bits of the lines of its 4 KiB),
-    `object` and `start` (bytes of an object of the slab, and from the slab's beginning to the 4 KiB).
+    Columns: `call` (number of the call), `kind` (of operation), `address`, `order` (log2 of the page's bytes), `store` (whether
+    it is a store), `region` (of the address space), `cache` (slab cache of the page; empty if none), `function`, `lines` (a bit
+    for each touched line of the 4 KiB), `object` (bytes of an object of the slab), `start` (bytes from the slab's beginning to
+    the 4 KiB).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""Choose a replay's paging policy: the requested or the default policy, or a substitute if the machine lacks pages."""
+"""Choose a replay's paging policy: the requested or default policy, or a substitute if the machine lacks its page size."""
 
 from typing import Any
 
@@ -16,9 +16,10 @@ def wanted(fs: str) -> str:
 
 
 def choose(fs: str, asked: str | None, largest_page: str | int) -> tuple[str, str]:
-    """Return (policy whose parameters apply, policy that runs); `largest_page` is the machine's largest page size.
+    """Return (policy whose parameters apply, policy that runs) for the requested policy `asked`, None for the default.
 
-    Raises UsageError for an unknown policy, and for `own` if the file system does not map persistent memory itself.
+    `largest_page` is the machine's largest page size.  Raises UsageError for an unknown policy, and for `own` if the file system
+    does not map persistent memory itself.
     """
     own = wanted(fs)
     policy = own if asked is None else asked

@@ -1,8 +1,9 @@
-"""Paging policies that map each of SPACES in one linear window; only the direct map of DRAM mixes page sizes.
+"""Shared code of paging policies, which map each of SPACES in a linear window; only DRAM's direct map mixes page sizes.
 
 A policy defines where persistent memory is mapped and with which pages; everything else is equal in all policies.  Addresses
 are those of x86-64 with 4-level page tables, as signed 64-bit numbers (source: Linux 5.1 Documentation/x86/x86_64/mm.txt; KASLR,
-left out, only shifts the windows).  A WORK event has amounts instead of an address: its `site` determines its text page.
+which only shifts the windows, is not modelled).  A WORK event has amounts instead of an address; its `site` determines the page
+of code that it runs in.
 
 The kernel's objects are in the direct map of DRAM, whose pages Linux splits while it runs (arch/x86/mm/pat/set_memory.c).
 /proc/meminfo has the bytes mapped with each page size (DirectMap4k, DirectMap2M, DirectMap1G), but not their addresses.  So each
@@ -28,8 +29,8 @@ STACK_START = 16 << 40  # kernel stacks are in the vmalloc area (CONFIG_VMAP_STA
 USER_BASE = 1 << 40  # a thread's buffers start at thread << 36 above this
 SITE_BYTES = 16 << 10  # bytes of code for each mechanism (site) of a file system
 
-# The default direct map is that of the machine on which footprints were measured: Debian's 6.1 cloud kernel with 4 GiB of DRAM in
-# the emulated machine, read from its page tables (docs/validation/tlb.md).
+# The default direct map is that of the emulated machine in which footprints were measured (Debian's 6.1 cloud kernel with 4 GiB of
+# DRAM), read from its page tables (docs/validation/tlb.md).
 PARAMS = {
     "user_page": ("4KiB", "bytes", "page size of the program's buffers: 4KiB or 2MiB"),
     "page_tables": ("dram", "dram|scm", "the memory that contains the page tables of persistent memory"),
@@ -60,7 +61,7 @@ STATE = np.dtype(
     )
 )
 ALL = 1 << 32
-SPREAD = 2654435769  # ALL / golden ratio: its multiples modulo ALL are spread evenly
+SPREAD = 2654435769  # ALL / golden ratio, whose multiples modulo ALL are spread evenly
 
 
 def start(params: Mapping[str, int], known: Mapping[str, tuple[str, str, str]], pm: tuple[int, int]) -> np.recarray:
@@ -92,7 +93,7 @@ def start(params: Mapping[str, int], known: Mapping[str, tuple[str, str, str]], 
     state = np.zeros(1, STATE).view(np.recarray)
     for space, (origin, page) in windows.items():
         state.origin[0, space], state.order[0, space] = origin, int(page).bit_length() - 1
-    for space in (PM, KERNEL):  # windows onto physical memory: neighbouring pages are contiguous in it
+    for space in (PM, KERNEL):  # windows onto physical memory, in which neighbouring pages are contiguous
         state.order[0, space] |= CONTIGUOUS
     if value["page_tables"] == "scm":
         state.order[0, PM] |= SCM_TABLE
@@ -110,10 +111,10 @@ def shares(small: int, large: int, giant: int) -> tuple[int, int]:
 
 
 def measured_orders(state: np.ndarray, vaddr: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return log2 of the page sizes that this kernel uses for addresses (int64) which a measured kernel maps with `order`.
+    """Return log2 of the page sizes that the replay's kernel uses for addresses (int64) that a measured kernel maps by `order`.
 
-    This kernel may map a page of 2 MiB with 1 GiB.  It keeps pages of 4 KiB, because the measured kernel uses them for the sake
-    of their contents or neighbours; only a kernel without pages of 4 KiB maps them with 2 MiB.
+    The replay's kernel may map a page of 2 MiB with 1 GiB.  It keeps pages of 4 KiB, because the measured kernel split them off
+    for their contents or their neighbours; only a kernel whose direct map has no pages of 4 KiB maps them with 2 MiB.
     """
     direct = (vaddr >= DIRECT_MAP) & (vaddr < VMALLOC)
     order = np.where(direct & (order == 12) & (state["small"][0] == 0), np.uint8(21), order)
@@ -135,7 +136,7 @@ def direct_order(s, vaddr):
 def place(state, events, n):
     """Fill in `vaddr` and `order` of the first `n` events.
 
-    An event that already has an order keeps its address: its file system maps persistent memory itself.
+    An event that already has an order keeps its address, because its file system maps persistent memory itself.
     """
     s = state[0]
     for i in range(n):

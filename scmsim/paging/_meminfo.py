@@ -6,7 +6,7 @@ import re
 from scmsim.core.errors import UsageError
 
 _FIELDS = {"DirectMap4k": "direct_4k", "DirectMap2M": "direct_2m", "DirectMap1G": "direct_1g"}
-_MOST = 1 << 20  # most bytes to read; /proc/meminfo has about 2 KiB
+_MOST = 1 << 20  # maximum bytes to read; /proc/meminfo has about 2 KiB
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Persistent memory in the kernel's vmalloc area with 4 KiB pages, as mapped by file systems with one range per file.
+"""Map persistent memory in the kernel's vmalloc area with 4 KiB pages, as file systems with one range per file do.
 
 Units: bytes.  Source: SIMFS (SCMFS's open-source relative; its page tables hold 4 KiB entries in the vmalloc area), and
 SCMFS itself before its superpage extension.

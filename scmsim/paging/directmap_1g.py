@@ -1,4 +1,4 @@
-"""Persistent memory in the kernel's direct map with 1 GiB pages.
+"""Map persistent memory in the kernel's direct map with 1 GiB pages.
 
 Units: bytes.  Source: Linux 5.1 mm/memremap.c and arch/x86/mm/init.c, split_mem_range(): a pmem range that starts at
 a multiple of 1 GiB is mapped with 1 GiB pages if the CPU has them, otherwise with 2 MiB pages (a machine's

@@ -1,4 +1,4 @@
-"""Persistent memory in the kernel's direct map with 2 MiB pages.
+"""Map persistent memory in the kernel's direct map with 2 MiB pages.
 
 Units: bytes.  Source: Linux 5.1 arch/x86/mm/init.c, split_mem_range(): 2 MiB pages map a range
 that is not aligned to 1 GiB, and every range on a CPU without 1 GiB pages or with `nogbpages`.

@@ -1,7 +1,7 @@
-"""Persistent memory in a region of the kernel's ioremap area, as the original PMFS maps it.
+"""Map persistent memory in a region of the kernel's ioremap area, as the original PMFS does.
 
-Units: bytes.  Source: PMFS (linux-pmfs) super.c, `ioremap_hpage_cache`, and its lib/ioremap.c: entries as large as the alignment of
-the region allows, 1 GiB, 2 MiB or 4 KiB; the mount option `nohugeioremap` means 4 KiB.
+Units: bytes.  Source: PMFS (linux-pmfs) super.c, `ioremap_hpage_cache`, and its lib/ioremap.c: page-table entries are as large as
+the alignment of the region allows (1 GiB, 2 MiB or 4 KiB); with the mount option `nohugeioremap` they map 4 KiB.
 """
 
 from scmsim.core.errors import UsageError

@@ -1,4 +1,4 @@
-"""Persistent memory in the direct map, with the largest pages that the device's alignment and the CPU allow (Linux).
+"""Map persistent memory in the direct map with the largest pages that the device's alignment and the CPU allow (Linux).
 
 Units: bytes.  Source: Linux 5.1 mm/memremap.c and arch/x86/mm/init.c, split_mem_range(): 1 GiB pages map a range that
 begins at a multiple of 1 GiB, if the CPU has them; otherwise 2 MiB pages map it.  A machine's largest page is the limit.

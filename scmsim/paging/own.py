@@ -1,7 +1,7 @@
-"""Persistent memory that is mapped by the file system itself.
+"""Leave the mapping of persistent memory to the file system.
 
 Units: bytes.  Source: SCMFS, SIMFS and ctFS, whose models set the address and page size of their events in persistent
-memory; this policy places the other events: the kernel's objects, the program's buffers, code and stacks.
+memory.  This policy places all other events: the kernel's objects, the program's buffers, code and stacks.
 """
 
 from scmsim.paging import _linear

@@ -1,8 +1,8 @@
-"""Tailored page sizes: persistent memory mapped with pages of any power of two, one page-table entry each.
+"""Map persistent memory with tailored page sizes: pages of any power of two, with one page-table entry each.
 
 Units: bytes.  Source: thesis (University of Maine, 2020) 1.2.4, after Guvenilir and Patt, Tailored Page Sizes, ISCA 2020: pages
-of 2**n bytes for all n from 12 up, with one entry per page.  No CPU has such pages: use machine `tps`, whose TLBs hold any page
-size; the TLBs of other machines hold such a page in pieces.
+of 2**n bytes for all n from 12 up, with one entry per page.  No real CPU has such pages: use machine `tps`, whose TLBs hold any
+page size; the TLBs of other machines hold such a page in pieces.
 """
 
 from scmsim.core.errors import UsageError

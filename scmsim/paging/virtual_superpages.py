@@ -1,9 +1,9 @@
-"""Persistent memory mapped by a separate page table, whose entries a file system rewrites (VSM).
+"""Map persistent memory by a separate page table whose entries a file system rewrites (VSM).
 
 Units: bytes.  Source: VSM paper (2020), III.A and IV.A: one window over the whole device, a four-level table in persistent memory.
 A MAP event sets the entries of its range (`entry_order` 21: 2 MiB, less: 4 KiB); without a MAP, entries map 4 KiB.
-A REMAP event exchanges entries.  If it exchanges only a part of an aligned 2 MiB, entries of 4 KiB map the 2 MiB from then on,
-and the pages are no longer contiguous in physical memory.
+A REMAP event exchanges entries.  If it exchanges only a part of an aligned 2 MiB range, entries of 4 KiB map the range from then
+on, and its pages are no longer contiguous in physical memory.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ PARAMS = {
 LARGE = 21  # log2 of the larger page
 WORD = 32  # bits per word of a bitmap
 WORDS = (1 << 50 - LARGE) // WORD  # words of a bitmap for 1 PiB
-# Two bitmaps with one bit per 2 MiB of addresses.  `large`: one entry maps the 2 MiB; `torn`: the pages are not contiguous.
+# Two bitmaps with one bit per 2 MiB range of addresses.  `large`: one entry maps the range; `torn`: its pages are not contiguous.
 STATE = np.dtype((np.record, [*_linear.STATE.descr, ("large", "u4", (WORDS,)), ("torn", "u4", (WORDS,))]))
 
 
@@ -50,7 +50,7 @@ def put(bits, piece, value):
 
 @kernel
 def change(s, e):
-    """Update the bitmaps for a MAP or REMAP of a range of persistent memory."""
+    """Update the bitmaps for a MAP or REMAP event of a range of persistent memory."""
     mask = (1 << LARGE) - 1
     first, stop = e.addr >> LARGE, (e.addr + e.length + mask) >> LARGE
     torn = e.code == REMAP and (e.addr | e.length) & mask != 0
@@ -64,7 +64,7 @@ def change(s, e):
 
 @kernel
 def place(state, events, n):
-    """Fill in `vaddr` and `order` of the first `n` events; an event over several entries gets the first entry's size."""
+    """Fill in `vaddr` and `order` of the first `n` events; an event that spans several entries gets the size of the first."""
     s = state[0]
     for i in range(n):
         e = events[i]

@@ -1,1 +1,1 @@
-"""Perf harness: measures on real hardware the counters that the models predict."""
+"""Perf harness, which measures on real hardware the counters that the models predict."""

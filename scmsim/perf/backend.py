@@ -1,4 +1,4 @@
-"""Interface of the harness' back ends: one file each in `backends/`, with SUMMARY, PARAMS and `start(request)`."""
+"""Interface of the harness's back ends, each of which is a file in `backends/` with SUMMARY, PARAMS and `start(request)`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +13,8 @@ from scmsim.perf.stat import Ran
 class Request:
     """A request to a back end: what to count, and how."""
 
-    count: str = "all"  # "all", "split" or "user": user and kernel together, both separately, or user mode alone
-    counters: tuple[str, ...] = ()  # counter fields; empty for the fields of the thesis' study (`hardware.fields`)
+    count: str = "all"  # "all": user and kernel mode together; "split": both separately; "user": user mode alone
+    counters: tuple[str, ...] = ()  # counter fields; empty for the fields of the thesis's study (`hardware.fields`)
     # whether one pass counts all events and perf scales their values, instead of passes that need no multiplexing
     multiplexed: bool = False
     # whether to raise EnvironmentProblem without a hardware PMU, instead of counting only software events
@@ -25,7 +25,7 @@ class Request:
 
 
 class Task(NamedTuple):
-    """One run of a program: its name, its command, and its work (from which the fake back end makes up answers)."""
+    """One run of a program: name, command, and amount of work, from which the fake back end makes up its answers."""
 
     key: str
     command: Sequence[str]
@@ -48,4 +48,4 @@ class Backend:
     # (command, events): counts any program from start to end
     program: Callable[[Sequence[str], tuple[Event, ...]], Ran]
     warnings: list[str] = field(default_factory=list)  # warnings for the reader of the result
-    runs_programs: bool = True  # False if `measure` only makes up answers: nothing is compiled, no directory is touched
+    runs_programs: bool = True  # False if `measure` only makes up answers, so that nothing is compiled or written

@@ -1,4 +1,4 @@
-"""Finished cells of a matrix on disk (see `scmsim.core.resumable`)."""
+"""Store and load the finished cells of a matrix (see `scmsim.core.resumable`)."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ MATRIX = Kind("matrix", "cell", (NAME, f"{TEMPORARY}*"))
 
 
 def opened(folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> AbstractContextManager[Folder]:
-    """Make or resume the folder of a matrix, locked; raises as `resumable.opened`."""
+    """Create or resume the folder of a matrix, and lock it; raises the same errors as `resumable.opened`."""
     return resumable.opened(folder, MATRIX, identity)
 
 
@@ -43,7 +43,7 @@ def check(path: pathlib.Path, identity: Mapping[str, Any]) -> None:
 
 
 def check_space(path: pathlib.Path, needed: int) -> None:
-    """Raise EnvironmentProblem unless the output folder (or where it will be) has `needed` bytes free."""
+    """Raise EnvironmentProblem unless the output folder, or the folder in which it will be made, has `needed` bytes free."""
     at = path if path.is_dir() else path.absolute().parent
     if not at.is_dir():
         return  # `check` reports a missing folder
@@ -53,5 +53,5 @@ def check_space(path: pathlib.Path, needed: int) -> None:
         unit, shift = ("KiB", 10) if needed < 10 << 20 else ("MiB", 20)
         raise EnvironmentProblem(
             f"{str(path)!r} has {free >> shift:,} {unit} free, the results need {-(-needed >> shift):,} {unit}; "
-            "choose another -o, or free some"
+            "choose another -o, or free some space"
         )

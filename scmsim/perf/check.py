@@ -1,4 +1,4 @@
-"""Find what can be measured on this machine, and what prevents the rest, with the command that removes each obstacle.
+"""Find what can be measured on this machine, and for each obstacle to other measurements the command that removes it.
 
 Sources: Linux Documentation/admin-guide/sysctl/kernel.rst (perf_event_paranoid, nmi_watchdog), admin-guide/pm,
 filesystems/dax.rst; levels 3 and 4 of perf_event_paranoid are patches of Debian and Ubuntu.
@@ -17,10 +17,10 @@ FINE, NOISE, LIMIT, INFO = "ok", "noise", "obstacle", "info"
 
 
 class Finding(NamedTuple):
-    """One thing that was examined.
+    """Finding about one aspect of the machine.
 
-    `effect` is "ok", "info", "noise" (values scatter or shift) or "obstacle" (something cannot be measured); `fix` is the
-    command that changes it, "" if no command does.
+    `effect` is "ok", "info", "noise" (measured values scatter or shift) or "obstacle" (something cannot be measured).  `fix` is
+    the command that changes the finding, "" if no command does.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Finding(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Findings, mounts and PMEM regions, and the measurements that they allow."""
+    """Findings, mounts and regions of persistent memory, and the measurements that they allow."""
 
     findings: list[Finding]
     mounts: list[Mount]
@@ -45,7 +45,7 @@ class Report:
 
     @property
     def obstacles(self) -> list[Finding]:
-        """Return the findings to change for a full and quiet measurement, obstacles first."""
+        """Return the findings that are obstacles or cause noise, obstacles first."""
         return sorted((f for f in self.findings if f.effect in (NOISE, LIMIT)), key=lambda f: f.effect == NOISE)
 
     def as_dict(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def _permission(machine: Machine) -> Iterator[Finding]:
 
 
 def _switch(name: str, value: int | None, effect: str, remark: str, fix: str) -> Finding:
-    """Return the finding on a switch that had better be off; `value` is None if the machine has no such switch."""
+    """Return the finding on a switch that should be off; `value` is None if the machine has no such switch."""
     if value:
         return Finding(name, "on", effect, remark, fix)
     return Finding(name, "n/a" if value is None else "off", FINE)

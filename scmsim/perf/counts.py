@@ -1,4 +1,4 @@
-"""Convert the `perf stat` output of one measurement's passes to counter fields; refuse or record multiplexed events."""
+"""Convert the `perf stat` output of a measurement's passes to counter fields, and refuse or record multiplexed events."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -29,19 +29,19 @@ class Event(NamedTuple):
 
 @dataclass
 class Counts:
-    """Counter fields of one measurement: totals, counts by mode (`user`, `kernel`), and the reason for each absent field."""
+    """Counter fields of one measurement: totals, counts by mode (`user`, `kernel`), and why fields are absent."""
 
     values: dict[str, int] = field(default_factory=dict)
     modes: dict[str, dict[str, int]] = field(default_factory=dict)
     why_absent: dict[str, str] = field(default_factory=dict)
-    # multiplexed fields: the smallest percentage of time on a counter
+    # multiplexed field -> smallest percentage of the time that its event was on a counter
     scaled: dict[str, float] = field(default_factory=dict)
 
 
 def from_stat(text: str, events: Sequence[Event], allow_multiplexing: bool = False) -> Counts:
     """Return the counts of one pass from the output of `perf stat` for `events`, in the order of the request.
 
-    `allow_multiplexing`: take extrapolated values (and name them in `scaled`) instead of refusing them.
+    `allow_multiplexing`: accept extrapolated values, and name their fields in `scaled`, instead of raising an error.
     Raises EnvironmentProblem if an event was not on a counter all the time; UsageError if the text is not the output of
     perf stat.
     """
@@ -68,7 +68,7 @@ def from_stat(text: str, events: Sequence[Event], allow_multiplexing: bool = Fal
 
 
 def combined(passes: Iterable[Counts]) -> Counts:
-    """Combine all passes of one measurement; a field that several passes counted gets their mean."""
+    """Return the counts of all passes of a measurement together; a field that several passes counted gets their mean."""
     passes = list(passes)
     out = Counts()
     out.values = _means([counts.values for counts in passes])
@@ -98,7 +98,7 @@ def _add(found: Counts, event: Event, value: int) -> None:
 
 
 def _whole(reading: Reading) -> int:
-    """Return the value as a whole number; times in ns."""
+    """Return the value as a whole number; a time is converted to ns."""
     return round((reading.value or 0) * (1_000_000 if reading.unit == "msec" else 1))
 
 
@@ -115,8 +115,8 @@ def _in_order(events: Sequence[Event], readings: dict[str, Reading]) -> list[Rea
 def _spellings(event: Event) -> list[str]:
     """Return the names under which perf may print an event.
 
-    The names are the requested one, the one in its name= term, and the last of them with `:u`, which perf appends if it may
-    only count user mode.
+    The names are the requested one, the one in its name= term, and the last of these two with `:u`, which perf appends if it
+    may only count user mode.
     """
     asked = event.asked()
     names = [asked]

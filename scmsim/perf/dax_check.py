@@ -1,7 +1,7 @@
 """Check whether the label of each target matches the mounted file system.
 
-Three cases look alike: a file system on persistent memory with direct access, the same one through the page cache, and one on
-another device.
+A label can be wrong because three cases look alike: a file system on persistent memory with direct access, the same file
+system through the page cache, and a file system on another device.
 """
 
 import os
@@ -27,7 +27,7 @@ def described(matrix: Matrix, machine: Machine) -> dict[str, dict[str, object]]:
 
 
 def warnings(matrix: Matrix, machine: Machine) -> list[str]:
-    """Return a warning for each target whose label promises NOVA or direct access but whose mount does not provide it."""
+    """Return a warning for each target whose label promises NOVA or direct access that its mount does not provide."""
     mounted = mounts(machine)
     found = []
     for target in matrix.targets:

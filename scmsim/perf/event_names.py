@@ -1,4 +1,4 @@
-"""Translate perf's names of events to counter fields, by the event tables (`perf/events`)."""
+"""Translate perf's event names to counter fields by the event tables (`perf/events`)."""
 
 import functools
 import re
@@ -7,7 +7,7 @@ from scmsim.core import registry
 from scmsim.core.counters import SCHEMA
 from scmsim.core.errors import unknown
 
-# Programmable twins of the fixed counters, and perf's names for them: the same on every CPU.
+# Events of programmable counters that count the same as a fixed counter, and perf's names for fixed counters, on every CPU.
 _EVERYWHERE = {
     "cpu_clk_unhalted_thread_p": "cycles",
     "cpu_clk_unhalted_thread": "cycles",
@@ -24,7 +24,7 @@ def spelled(event: str) -> str:
 
 
 def same(one: str, other: str) -> bool:
-    """Return whether two events count the same: one name, or a fixed counter and its programmable twin.
+    """Return whether two events count the same: their names are equal, or a fixed counter has both names.
 
     Modifiers, PMUs and raw codes with a name (`cpu/event=0x08,name=.../`) do not matter.
     """
@@ -55,8 +55,8 @@ def fields(event: str, table: str | None = None) -> tuple[str, ...]:
     """Return the counter fields that an event supplies.
 
     `event` is perf's name, or a raw code as an event table writes it (`cpu/event=0x08,umask=0x10/`).  `table` is the CPU's event
-    table (`scmsim list events`); without it only names that mean the same in every table are translated, and `dTLB-loads`, say,
-    keeps its own name.
+    table (`scmsim list events`).  Without it, only names that have the same meaning in every table are translated; others, such
+    as `dTLB-loads`, are returned unchanged.
     """
     name = spelled(event)
     if name in SCHEMA or name in _EVERYWHERE:

@@ -1,4 +1,4 @@
-"""Event tables: which perf event counts a counter field on which micro-architecture (one file of `events/` each).
+"""Read event tables (one file of `events/` per micro-architecture), which state the perf event of each counter field.
 
 Units and default meanings are those of `counters.SCHEMA` and `counters.MEASURED`.
 Sources: each table's `source`; Intel's names and codes are from intel/perfmon (BSD 3-Clause, (c) 2021 Intel Corporation).
@@ -17,11 +17,11 @@ from scmsim.core.errors import UsageError, unknown
 from scmsim.core.file_cache import per_file
 from scmsim.core.schema import Mistakes, Rule, listed, named, one_of, text, whole
 
-# Counted in every pass, so that each ratio is taken within one pass.
+# These fields are counted in every pass, so that a ratio to one of them is computed within one pass.
 ALWAYS_COUNTED = ("instructions", "cycles")
 
-# The 17 events of the thesis' Table 6 in its order, and the LLC misses that its Table 7 needs and Table 6 lacks.  They are
-# Sandy and Ivy Bridge names; the fields mean the same quantity on any CPU that counts it.
+# The 17 events of the thesis's Table 6 in its order, and the LLC misses that its Table 7 needs but Table 6 lacks.  The events
+# have the names of Sandy and Ivy Bridge; the fields mean the same quantity on any CPU.
 GENERIC = ("dTLB-loads", "dTLB-load-misses", "dTLB-stores", "dTLB-store-misses", "iTLB-loads", "iTLB-load-misses")
 THESIS: dict[str, str] = {
     "cpu_clk_unhalted.thread_p": "cycles",
@@ -64,13 +64,13 @@ class Table:
     source: str
     pmu: str  # the PMU's directory in /sys/bus/event_source/devices
     counters: int  # number of programmable counters per hardware thread while SMT is on
-    rows: dict[str, Row]  # the row of each counter field; fields that form a ratio are adjacent
+    rows: dict[str, Row]  # row of each counter field; fields whose ratio is a metric are adjacent
     absent: dict[str, str]  # the reason for each field that this CPU cannot supply
     # the field that each of perf's generic TLB events counts on this CPU; CPUs differ in what such an event counts
     generic: dict[str, str]
 
     def on(self, pmu: str) -> "Table":
-        """Return this table with its events bound to another PMU: "cpu_core" and "cpu_atom" of hybrid CPUs, Arm's names."""
+        """Return this table for another PMU, such as "cpu_core" or "cpu_atom" of a hybrid CPU, or an Arm PMU."""
         if pmu == self.pmu:
             return self
         rows = {field: _bind(row, self.pmu, pmu) for field, row in self.rows.items()}
@@ -111,7 +111,7 @@ def _read(file: pathlib.Path, name: str) -> Table:
 
 @functools.cache
 def hardware_fields() -> tuple[str, ...]:
-    """Return the fields that a PMU may supply; an event table has a row for each, or the reason why it is missing."""
+    """Return the fields that a PMU may supply; an event table has, for each, a row or the reason why it is absent."""
     from scmsim.core.counters import MEASURED, SCHEMA, SOFTWARE
 
     lookups = {"dtlb_load_lookups", "dtlb_store_lookups", "itlb_lookups"}
@@ -120,7 +120,7 @@ def hardware_fields() -> tuple[str, ...]:
 
 
 def _reason(field: str, absent: Mapping[str, str]) -> str:
-    """Return the reason under the field's name or the first pattern that matches it; "" if no pattern matches."""
+    """Return why a field is absent: the reason of the first pattern that matches it; "" if no pattern matches."""
     return next((why for pattern, why in absent.items() if fnmatch.fnmatchcase(field, pattern)), "")
 
 
@@ -145,7 +145,7 @@ def checked(given: Any) -> dict[str, Any]:
             mistakes.note(("rows",), f"neither a row nor a reason for {field!r}")
     for pattern in kept["absent"]:
         if not any(fnmatch.fnmatchcase(field, pattern) for field in without):
-            mistakes.note(("absent", pattern), f"{pattern!r} fits no counter without a row")
+            mistakes.note(("absent", pattern), f"{pattern!r} matches no counter without a row")
     for event, field in kept["generic"].items():
         if field not in rows:
             mistakes.note(("generic", event), f"{field!r} names no row")
@@ -226,7 +226,7 @@ def _numbers(text: str) -> set[int]:
 
 
 def detect_pmus(cpuinfo: str) -> dict[str, str]:
-    """Return each PMU's table: {"cpu": "skylake"}, or {"cpu_core": "golden-cove", "cpu_atom": "gracemont"} if hybrid.
+    """Return PMU -> table, e.g. {"cpu": "skylake"}, or {"cpu_core": "golden-cove", "cpu_atom": "gracemont"} if hybrid.
 
     `cpuinfo` is the text of /proc/cpuinfo; the result is empty if no table covers the CPU.
     """
@@ -253,12 +253,12 @@ def _is(said: Mapping[str, str], cpu: Mapping[str, Any]) -> bool:
 
 
 def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[str]]:
-    """Distribute fields over few passes, each of which fits the programmable counters, so that nothing is multiplexed.
+    """Return the fields of each pass: few passes that fit the programmable counters, so that nothing is multiplexed.
 
-    Each pass has the `ALWAYS_COUNTED` first; the order of fields is that of the table.  Two fields that one event supplies are in
-    one pass and share a counter.  A pass uses at most `per_pass` programmable counters (fewer if the CPU has fewer).  Fixed
-    counters and the `ALWAYS_COUNTED` are additional; an always-counted field without a fixed counter uses one beyond `per_pass` if
-    the CPU has one to spare.
+    Each pass begins with the `ALWAYS_COUNTED`; the fields are in the order of the table.  Two fields that one event supplies are
+    in the same pass and share a counter.  A pass uses at most `per_pass` programmable counters (fewer if the CPU has fewer).
+    Fixed counters and the `ALWAYS_COUNTED` come in addition; an always-counted field without a fixed counter uses a programmable
+    counter beyond `per_pass` if the CPU has one.
     Raises UsageError for a field that the table lacks, with the reason.
     """
     wanted = set(fields)
@@ -281,7 +281,7 @@ def passes(table: Table, fields: Iterable[str], per_pass: int = 4) -> list[list[
 
 
 def _fits(table: Table, fields: list[str], room: int) -> bool:
-    """Return whether the events of these fields fit in `room` counters, each on a counter that can hold it."""
+    """Return whether the events of the fields fit in `room` counters, each event in a counter that can count it."""
     restrictions = {table.rows[field].event: table.rows[field].restriction for field in fields}
     slots = [_slots(restriction, table.counters) for restriction in restrictions.values()]
     programmable = [each for each in slots if each is not None]
@@ -293,9 +293,9 @@ def _assign(slots: list[set[int]], taken: set[int]) -> bool:
 
 
 def thesis(table: Table) -> dict[str, str]:
-    """Return the thesis' 18 events -> the field with the same meaning here; an event without such a field is left out.
+    """Return event -> field for the thesis's 18 events; events without a field of the same meaning here are left out.
 
-    perf's dTLB misses are walks begun up to Broadwell and walks completed later (`Table.generic`).
+    perf's dTLB misses are walks begun on CPUs up to Broadwell, and walks completed on later ones (`Table.generic`).
     """
     found = {event: table.generic.get(event, field) for event, field in THESIS.items()}
     return {event: field for event, field in found.items() if field in table.rows}
@@ -310,7 +310,7 @@ def metric_fields(table: Table) -> dict[str, list[str]]:
 
 
 def _supplied(table: Table, inputs: Iterable[str]) -> list[str]:
-    """Return a field of the table for each of a formula's inputs; empty if an input has none."""
+    """Return a field of the table for each of a formula's inputs; empty if the table lacks an input."""
     from scmsim.result.metrics import suppliers
 
     found = [next((field for field in suppliers(needed) if field in table.rows), "") for needed in inputs]
@@ -332,6 +332,6 @@ def metrics_absent(table: Table) -> dict[str, str]:
 
 
 def study_fields(table: Table) -> list[str]:
-    """Return the fields of the thesis' study: its 18 events and the inputs of Table 7, if this CPU counts them."""
+    """Return the fields of the thesis's study that this CPU counts: its 18 events and the inputs of Table 7."""
     wanted = {*thesis(table).values(), *(field for fields in metric_fields(table).values() for field in fields)}
     return [field for field in table.rows if field in wanted]

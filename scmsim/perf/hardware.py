@@ -1,4 +1,4 @@
-"""Choice of hardware events: the machine's event table, the events that perf accepts, and passes that fit the counters."""
+"""Choose hardware events: the machine's event table, the events that perf accepts, and passes that fit the counters."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,11 +13,11 @@ from scmsim.perf.machine import Machine
 NO_PMU = "no hardware PMU on this machine (/sys/bus/event_source/devices has no cpu)"
 # programmable counters of a hyper-thread; the TLB and load events of later CPUs are restricted to four of eight
 PER_PASS = 4
-REFERENCE = "skylake"  # the family of the thesis' CPU; without a PMU, its fields are reported as absent
+REFERENCE = "skylake"  # the family of the thesis's CPU; without a PMU, the fields of its table are reported as absent
 
 
 class Choice(NamedTuple):
-    """Events by pass, why a field is absent, and the event that supplies each field."""
+    """Events of each pass, reason for each absent field, and event that supplies each counted field."""
 
     passes: list[tuple[Event, ...]]
     why_absent: dict[str, str]
@@ -25,9 +25,9 @@ class Choice(NamedTuple):
 
 
 def table_here(name: str, machine: Machine) -> tuple[events.Table | None, str]:
-    """Return (this CPU's event table, ""), or (None, reason) if there is none; `name` chooses another table.
+    """Return (event table, "") for this CPU, or (None, reason) if there is none; `name` chooses a table instead.
 
-    On a hybrid CPU the big cores are measured; pin the program to one of them.
+    On a hybrid CPU the table of the big cores is returned; the user must pin the program to one of them.
     """
     pmus = machine.pmus()
     if not pmus:
@@ -40,12 +40,12 @@ def table_here(name: str, machine: Machine) -> tuple[events.Table | None, str]:
 
 
 def absent(request: Request, why: str) -> dict[str, str]:
-    """Return the reason `why` for each requested field, or for each field of the thesis if none was requested."""
+    """Return field -> `why` for each requested field, or for each field of the thesis if none was requested."""
     return dict.fromkeys(fields(events.table(REFERENCE), request), why)
 
 
 def fields(table: events.Table, request: Request) -> list[str]:
-    """Return the fields to count: the requested ones, or else the thesis' 18 events and the inputs of its Table 7.
+    """Return the fields to count: the requested ones, else the thesis's 18 events and the inputs of its Table 7.
 
     Raises UnknownName for a field that no PMU supplies.
     """
@@ -84,25 +84,25 @@ def choose(table: events.Table, request: Request, why_not: Callable[[str], str |
 
 
 def passes(table: events.Table, names: dict[str, str], request: Request) -> list[tuple[Event, ...]]:
-    """Return the events of each pass; to split modes, each but `ALWAYS_COUNTED` is counted for user and for kernel mode."""
+    """Return the events of each pass; to split modes, every event except `ALWAYS_COUNTED` is counted for user and kernel."""
     split = request.count == "split"
     modes = ("u", "k") if split else ("u",) if request.count == "user" else ("",)
     groups = [list(names)] if request.multiplexed else events.passes(table, names, per_pass=PER_PASS // (1 + split))
     found = []
     for group in groups:
-        # `ALWAYS_COUNTED` are counted once, for both modes together: twice would take counters from the other events
+        # `ALWAYS_COUNTED` are counted for both modes together: a second count would use a counter that other events need
         counted = [(name, ("",) if split and name in events.ALWAYS_COUNTED else modes) for name in group]
         found.append(tuple(Event(name, _moded(names[name], m), m) for name, ms in counted for m in ms))
     return found
 
 
 def _named(raw: str, event: str) -> str:
-    """Return a raw code with a name= term, under which perf prints it; two fields of one event share the name."""
+    """Return a raw code with a name= term, under which perf prints the event; two fields of one event share the name."""
     return f"{raw[:-1]},name={re.sub(r'[^a-z0-9]+', '_', event).strip('_')}/"
 
 
 def _moded(event: str, mode: str) -> str:
-    """Return an event; a raw event gets a different name in each mode."""
+    """Return an event for a mode; the name of a raw event gets the mode as its suffix."""
     return re.sub(r",name=(\w+)/$", rf",name=\1_{mode}/", event) if mode else event
 
 

@@ -1,6 +1,6 @@
-"""Import measurements made elsewhere: perf stat, perf script, the emulated machine's CSV, the thesis' columns.
+"""Import measurements made elsewhere: perf stat, perf script, the emulated machine's CSV, the thesis's columns.
 
-`form_<event>_<FS>.txt` is the thesis' format (appendix, "Raw measurements"): one column of 11 file sizes x 14 units x 10
+`form_<event>_<FS>.txt` is the thesis's format (appendix, "Raw measurements"): one column of 11 file sizes x 14 units x 10
 repeats x 4 operations, with the operation varying fastest, then the repeat, the unit, the file size.
 """
 
@@ -22,7 +22,7 @@ from scmsim.perf.script import parse_script
 from scmsim.perf.stat_run import fill
 from scmsim.result import Result, Run, metrics, provenance
 
-MAX_BYTES = 1 << 28  # bytes of a file; the longest perf script of a profile has some tens of MB
+MAX_BYTES = 1 << 28  # maximum bytes of a file; the longest perf script of a profile has some tens of MB
 
 # The thesis, chapter 5 and appendix: 1 MiB to 1 GiB, 1 KiB to 4 MiB (48 KiB among them), moving 10 GB in each run.
 FILE_SIZES = tuple(1 << 20 + i for i in range(11))
@@ -43,7 +43,7 @@ _LAB = {
     "pmstB_call": "pm_stored_bytes",
 }
 _LAB_KEYS = ("fs", "op", "unit", "calls")
-_FENCES = "fence_call counts every fence instruction, the LFENCEs of indirect-call thunks too"
+_FENCES = "fence_call counts every fence instruction, including the LFENCEs of indirect-call thunks"
 _WRITES = ("append", "write", "rewrite", "wsync", "fwrite")
 
 
@@ -51,18 +51,18 @@ _WRITES = ("append", "write", "rewrite", "wsync", "fwrite")
 class About:
     """Facts about measurements that the files do not state."""
 
-    fs: str = ""  # label of the file system of perf's files; default: the name of the file
-    # other names for file systems, {"NOVA": "nova-cow"}; by default the thesis' three become ext4, ext4-dax and nova
+    fs: str = ""  # label of the file system of perf's files; "": the name of the file
+    # name in the result by name in a file, e.g. {"NOVA": "nova-cow"}; the thesis's three become ext4, ext4-dax and nova
     names: Mapping[str, str] | None = None
     cell: Mapping[str, Any] | None = None  # `operation`, `file_bytes`, `unit_bytes` of perf's files
     calls: int = 0  # calls that perf's files cover; 0 if unknown
     # event table of the measured CPU (`scmsim list events`): determines the meaning of ambiguous event names
     table: str | None = None
     mode: str = ""  # "user" or "kernel" if perf counted only that mode without stating it in the names (--all-user, --all-kernel)
-    cpu: str = ""  # of the measured machine
-    kernel: str = ""  # of the measured machine
-    repeats: int = 10  # repeats of each cell of the thesis' columns
-    total: int = TOTAL  # bytes moved per repeat of the thesis' columns, for the number of calls
+    cpu: str = ""  # CPU of the measured machine
+    kernel: str = ""  # kernel of the measured machine
+    repeats: int = 10  # repeats of each cell of the thesis's columns
+    total: int = TOTAL  # bytes moved per repeat of the thesis's columns, from which the number of calls follows
 
     def named(self, fs: str) -> str:
         """Return the file system's name in the result."""
@@ -98,7 +98,7 @@ def import_files(paths: Sequence[str | pathlib.Path], about: About | None = None
     _number_repeats(runs)
     harness = {"backend": "import", "formats": sorted(set(kinds)), "table": about.table, "cpu": about.cpu}
     if forms:
-        harness["calls"] = f"assumed: as many as move {about.total} bytes in passes over the file"
+        harness["calls"] = f"assumed: the number of calls that move {about.total} bytes in passes over the file"
     # the kernel of the measured machine, not of this one
     kernels = {str(run.params["kernel"]) for run in runs if "kernel" in run.params}
     kernel = about.kernel or (kernels.pop() if len(kernels) == 1 else "")
@@ -118,7 +118,7 @@ def _read(path: pathlib.Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        return content.decode("latin-1")  # keeps the no-break spaces of an 8-bit locale
+        return content.decode("latin-1")  # keeps the no-break spaces that an 8-bit locale puts between digits
 
 
 def _kind(path: pathlib.Path, text: str) -> str:
@@ -154,7 +154,7 @@ def _script_runs(path: pathlib.Path, text: str, about: About) -> list[Run]:
             if row.own:
                 site = run.sites.setdefault(row.symbol, {})
                 site[field] = site.get(field, 0) + row.own
-    run.warnings.append("counters are the events of the samples taken, by symbol; a profile counts no single event")
+    run.warnings.append("counters are the events of the samples taken, by symbol; a profile does not count every event")
     return [run]
 
 
@@ -241,14 +241,14 @@ def _form_runs(fs: str, columns: Mapping[str, list[float]], about: About) -> lis
 
 
 def _calls(file_bytes: int, unit: int, total: int) -> int:
-    """Return the number of calls in the passes that move `total` bytes; a call moves at most the whole file."""
+    """Return the number of calls in the passes over the file that move `total` bytes; a call moves at most the whole file."""
     length = min(unit, file_bytes)
     of_a_pass = file_bytes // length
     return max(1, total // (of_a_pass * length)) * of_a_pass
 
 
 def _number_repeats(runs: list[Run]) -> None:
-    """Assign a repeat number to runs that differ in nothing but their position."""
+    """Assign repeat numbers to runs that are alike except for their position."""
     keys = [(run.fs, *sorted(run.cell.items())) for run in runs]
     alike, seen = collections.Counter(keys), collections.Counter[tuple]()
     for run, key in zip(runs, keys, strict=True):

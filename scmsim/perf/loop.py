@@ -1,4 +1,4 @@
-"""Python version of loop.c for machines without a compiler: same arguments, same region, same output.
+"""Python version of loop.c for machines without a compiler, with the same arguments, counted region and output.
 
 User-mode counts include the interpreter's instructions; the kernel's work for each call is the same.
 """
@@ -70,7 +70,7 @@ def _control(ctl: str, ack: str) -> Callable[[bytes], None]:
 
 
 def _passes(fd: int, array: memoryview, units: int, operation: str) -> Callable[[], None]:
-    """Return one pass of write or read calls from the file's start."""
+    """Return a function that does one pass of write or read calls from the file's start."""
     reading = operation in ("read", "reread")
 
     def once() -> None:
@@ -83,7 +83,7 @@ def _passes(fd: int, array: memoryview, units: int, operation: str) -> Callable[
 
 
 def _stdio(fd: int, array: memoryview, units: int) -> Callable[[], None]:
-    """Return one pass of fwrite calls through the C library, flushed."""
+    """Return a function that does one pass of the C library's fwrite from the file's start, and flushes."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.fdopen.restype = ctypes.c_void_p
     libc.fwrite.restype = ctypes.c_size_t

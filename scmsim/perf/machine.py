@@ -1,6 +1,6 @@
 """Read what this machine reports about itself: files of /proc and /sys, and the output of a few tools.
 
-Everything is read below one root, and tools and statx are replaceable, so that a test describes a machine by a folder.
+All files are read below one root, and tools and statx are replaceable, so that a test can describe a machine by a folder.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ def dax_attribute(folder: str) -> bool | None:
     """Return whether a new file in a folder is accessed without the page cache; None if unknown.
 
     statx(2): bit STATX_ATTR_DAX (0x200000) of `stx_attributes`, valid if it is set in `stx_attributes_mask` (offsets 8 and 56
-    of struct statx). The file has no name and is gone when this returns.
+    of struct statx). The test file has no name, and it no longer exists when this function returns.
     """
     dax, empty_path, length = 0x200000, 0x1000, 256
     try:
@@ -83,7 +83,7 @@ def _nameless_file(folder: str) -> int:
 
 
 class Machine:
-    """A Linux machine as seen below `root`, a folder that replaces `/`.
+    """A Linux machine whose files are read below `root`, a folder that replaces `/`.
 
     `run` runs an argv list to its end, `which` finds a tool, and `dax` returns whether a new file in a folder uses direct access.
     """
@@ -168,7 +168,7 @@ class Machine:
         return any(int(match[1], 16) >> number & 1 for number in numbers) if match else False
 
     def paranoia(self) -> int:
-        """Return the level of kernel.perf_event_paranoid that applies to this process: -1 if it may do everything."""
+        """Return the level of kernel.perf_event_paranoid that applies to this process; -1 if it may count everything."""
         if self.has_capability(CAP_PERFMON, CAP_SYS_ADMIN):
             return -1
         level = self.number("/proc/sys/kernel/perf_event_paranoid")

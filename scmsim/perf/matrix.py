@@ -1,6 +1,6 @@
-"""Matrix of a measurement: file systems x operations x file sizes x units x repeats, and the order of its cells.
+"""Define a matrix of measurements (file systems x operations x file sizes x units x repeats) and the order of its cells.
 
-A cell is a self-contained measurement: it makes the file that it needs, so any cell can run after any other, and the order
+A cell is a self-contained measurement: it creates the file that it needs, so any cell can run after any other, and the order
 can be random.  Sizes and operations follow the thesis on the TLB overhead of NVM file systems (2020), chapter 5.
 """
 
@@ -13,8 +13,8 @@ from scmsim.core.units import format_bytes
 
 OPERATIONS = ("write", "rewrite", "read", "reread", "fwrite")
 COUNTS = ("all", "split", "user")
-MAX_UNIT = 16 << 20  # the thesis' array
-_NO_IDENTITY = ("targets", "allow_other_files", "summary")  # keys that no count depends on, and the targets
+MAX_UNIT = 16 << 20  # maximum bytes of a call: the size of the thesis's array
+_NO_IDENTITY = ("targets", "allow_other_files", "summary")  # no count depends on them; `identity` has the targets
 
 
 class Cell(NamedTuple):
@@ -43,7 +43,7 @@ class Cell(NamedTuple):
 
     @property
     def pass_calls(self) -> int:
-        """Return the calls of one pass over the file; a remainder is dropped, as in the thesis' loop."""
+        """Return the number of calls of one pass over the file; a remainder is dropped, as in the thesis's loop."""
         return self.file_bytes // self.length
 
     def passes(self, total: int) -> int:
@@ -69,7 +69,7 @@ class Matrix:
     units: tuple[int, ...]
     operations: tuple[str, ...]
     repeats: int = 1
-    total: int = 0  # bytes moved in each measurement; 0: one pass over the file
+    total: int = 0  # bytes moved in each measurement; 0 means one pass over the file
     seed: int = 1
     backend: str = "perf"
     count: str = "all"
@@ -86,7 +86,7 @@ class Matrix:
         """Return all cells in the order in which they run.
 
         Cells run repeat by repeat, so that a slow drift of the machine spreads over all points. Within a repeat, file
-        systems, operations and sizes are shuffled, so that the drift correlates with none of them.
+        systems, operations and sizes are shuffled, so that the drift does not correlate with any of them.
         """
         return [cell for repeat in range(1, self.repeats + 1) for cell in self._shuffled(repeat)]
 

@@ -1,4 +1,4 @@
-"""Merge the readings of one `perf stat` into one per event, over all places, intervals, core types and groups."""
+"""Merge the readings of one `perf stat` over all places, intervals, core types and groups into one per event."""
 
 import re
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from typing import NamedTuple
 from scmsim.core.errors import UsageError
 from scmsim.perf.reading import CORE_TYPE, Reading, Stat
 
-_ALMOST = 99.0  # percent: if the shares of core types add up to less, nothing was counted for part of the time
-_MOST = 100.5  # percent: shares are printed with two decimals
+_ALMOST = 99.0  # percent: if the time shares of core types add up to less, nothing was counted for part of the time
+_MOST = 100.5  # percent: maximum sum of shares, which are printed with two decimals
 _ALIKE = 0.01  # largest relative difference of two counts of one event over the whole time, in two groups
 _OF_THE_SYSTEM = re.compile(r"(?:CPU\d+|[SN]\d+(?:-[A-Z]+\d+)*)$")  # CPUs, cores, sockets, nodes; else a task
 
 
 class Merged(NamedTuple):
-    """One reading per event, and notes for the reader about their origin."""
+    """One reading per event, and notes for the reader on how the readings were merged."""
 
     readings: dict[str, Reading]
     notes: list[str]
@@ -23,9 +23,9 @@ class Merged(NamedTuple):
 def merge(stat: Stat) -> Merged:
     """Return one reading per event.
 
-    Counts are summed over places, intervals and control groups.  For an event that was counted in two groups, the count that
-    was longest on a counter is taken.  Core types of a hybrid CPU are summed by their share of the time, because perf scales
-    the count of each to the whole time.
+    Counts are summed over places (CPUs, cores, sockets, nodes, tasks), intervals and control groups.  For an event that was
+    counted in two groups of events, the count that was longest on a counter is taken.  Core types of a hybrid CPU are summed,
+    weighted by their share of the time, because perf scales the count of each to the whole time.
 
     Raises UsageError if a sum would count something twice.
     """
@@ -46,7 +46,7 @@ def merge(stat: Stat) -> Merged:
 
 
 def _check_places(readings: Sequence[Reading]) -> None:
-    """Raise UsageError if places contain each other: a whole and its parts, cores and their threads, nested control groups."""
+    """Raise UsageError if a place contains another: a whole and its parts, cores and their threads, nested control groups."""
     groups: dict[str, list[Reading]] = {}
     for one in readings:
         if "percore" in one.event and one.cpu.startswith("CPU"):
@@ -112,7 +112,7 @@ def _core_types(several: Sequence[Reading], system_wide: bool, notes: list[str])
     if share > _MOST:
         raise UsageError(
             f"{cores[0].event!r}: {parts} of the time are more than 100 %, so these counts cannot be added up; count each CPU "
-            "apart (perf stat -a -A), or one core type alone"
+            "separately (perf stat -a -A), or only one core type"
         )
     scaled = sum((one.value or 0) * one.running_percent / 100 for one in cores)
     if share < _ALMOST and share:
@@ -125,7 +125,7 @@ def _core_types(several: Sequence[Reading], system_wide: bool, notes: list[str])
 
 
 def _sum(several: Sequence[Reading]) -> Reading:
-    """Return the sum over places and intervals; leave out the readings that perf could not count."""
+    """Return the sum of readings over places and intervals, without readings that perf could not count."""
     counts = [one for one in several if one.value is not None]
     if not counts:
         return several[0]._replace(cpu="", interval=None, cgroup=None)

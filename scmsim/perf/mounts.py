@@ -1,8 +1,8 @@
-"""Mounted file systems that reach persistent memory directly (DAX), according to three witnesses that must agree.
+"""Find mounted file systems that access persistent memory directly (DAX), by three indicators that must agree.
 
-They are statx of a file there, the options in /proc/mounts, and `queue/dax` of the block device. An option alone proves
-nothing: older kernels accepted `dax` and fell back silently, and ext4 on a pmem device without it uses the page cache.
-Alignments are in bytes.
+The indicators are statx of a file there, the options in /proc/mounts, and `queue/dax` of the block device. An option alone
+proves nothing: older kernels accepted `dax` and silently used the page cache, and without the option ext4 on a pmem device
+uses the page cache too. Alignments are in bytes.
 Sources: Linux Documentation/filesystems/dax.rst and fs/dax.c.
 """
 
@@ -20,7 +20,7 @@ _CAN_DAX = {"ext2", "ext4", "xfs", "virtiofs", "erofs"}
 class Mount(NamedTuple):
     """One mounted file system.
 
-    `dax` is None if the witnesses disagree or are unavailable; `remark` states why, or how files are accessed.
+    `dax` is None if the indicators disagree or are unavailable; `remark` states why, or how files are accessed.
     """
 
     point: str
@@ -77,14 +77,14 @@ def _verdict(kind: str, option: str, statx: bool | None, queue: bool | None) -> 
     if statx is None:
         return (None, "a file there could not be examined") if option != "never" and queue else (False, "page cache")
     if statx:
-        return (None, "statx says DAX, queue/dax says no") if queue is False else (True, "direct access")
+        return (None, "statx reports DAX, but queue/dax is 0") if queue is False else (True, "direct access")
     if option == "always":
-        return None, "mounted with dax, but its files are not: it fell back to the page cache"
+        return None, "mounted with dax, but files are accessed through the page cache"
     return False, "page cache in front of persistent memory: mount with dax=always" if queue else "page cache"
 
 
 class Region(NamedTuple):
-    """A pmem block device or a partition of one: where it starts and whether 2 MiB mappings are possible."""
+    """A pmem block device or a partition of one: where it starts, and whether 2 MiB mappings are possible."""
 
     device: str
     start: int | None  # physical address; None if only root may read it

@@ -1,7 +1,7 @@
 """Parser of numbers as the C library's locales write them.
 
 Plain `perf stat` prints counts with `%'.0f` or `%'.2f` (the oldest versions: `%.1f` and `%.6f`).  It never prints three or
-four decimals, so the number of digits after the last sign decides whether that sign is a decimal point.
+four decimals, so the number of digits after the last separator decides whether that separator is a decimal point.
 Source: abs_printout() of util/stat-display.c, and the LC_NUMERIC sections of glibc 2.36
 (`tests/data/perf/numeric_locales.csv`).
 """
@@ -11,14 +11,14 @@ import re
 from scmsim.core.errors import UsageError
 
 DECIMAL_POINTS = ".,\u066b"
-SEPARATORS = ".,'\u2019 \u00a0\u202f\u066c"  # of groups; the blank is for glibc before 2.28
+SEPARATORS = ".,'\u2019 \u00a0\u202f\u066c"  # separators of groups of digits; the blank is for glibc before 2.28
 SIGNS = f"{SEPARATORS}\u066b"
 NUMBER = rf"\d+(?:[{re.escape(SIGNS)}]\d+)*"  # anything that may be a number; `grouped` decides
-PLAIN = r"\d+(?:[.,\u066b]\d+)?"  # without groups, as in CSV and JSON
+PLAIN = r"\d+(?:[.,\u066b]\d+)?"  # a number without groups of digits, as in CSV and JSON
 _DECIMALS = (1, 2, 6)
-# Sizes of groups from the right, the last one repeated, and the separators of the locales that have them.
+# Sizes of groups of digits from the right (the last size repeats), and the separators of the locales that have these groups.
 _GROUPINGS = (((3,), SEPARATORS), ((3, 2), ","), ((4,), ","), ((2, 2, 2, 3), "\u202f"))
-_MAX = 40  # characters; 10^18 with groups has 25
+_MAX = 40  # maximum characters of a number; 10^18 with groups has 25
 
 
 def grouped(text: str) -> int | float:

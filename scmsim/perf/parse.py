@@ -1,9 +1,9 @@
 """Parser of the output of `perf stat`: JSON (-j), CSV (-x) or plain text.
 
-Each line is a count, a line known to have none (titles, times, metrics, comments), or reported as not understood.  The
-formats are not stable between versions and depend on the locale: metric values are numbers or strings, a comma may be the
-decimal sign (which makes perf's JSON invalid), digits are grouped, aggregation columns come and go, hybrid CPUs put the PMU
-around the event.
+Each line is a count, or a known line without a count (titles, times, metrics, comments), or is reported as not understood.
+The formats differ between versions and locales: metric values are numbers or strings, a comma may be the decimal sign (which
+makes perf's JSON invalid), digits may be grouped, aggregation columns may be missing, and on hybrid CPUs the event's name
+includes the PMU.
 Source: builtin-stat.c and util/stat-display.c of linux/tools/perf, and real output.
 """
 
@@ -15,7 +15,7 @@ from scmsim.core.errors import UsageError
 from scmsim.perf import parse_csv, parse_text
 from scmsim.perf.reading import MAX_EVENT, Reading, Stat, counted, optional, percentage, quoted, reading
 
-MAX_LINE = 1 << 14  # characters; perf's longest lines (a group of raw events with a cgroup path) are below 1 KiB
+MAX_LINE = 1 << 14  # maximum characters; perf's longest lines (groups of raw events with cgroup paths) have below 1 KiB
 
 _PLACES = ("cpu", "core", "die", "cluster", "cache", "socket", "node", "thread")
 _DECIMAL_COMMA = re.compile(r"(:\s*-?\d+)[,\u066b](\d+)(?=\s*[,}])")
@@ -31,9 +31,9 @@ def parse_stat(text: str) -> list[Reading]:
 
 
 def read_stat(text: str) -> Stat:
-    """Return everything that one `perf stat` printed with -j, with -x (any separator) or plain.
+    """Return everything that one `perf stat` printed, with -j, with -x (any separator), or as plain text.
 
-    Raises UsageError if the text holds no reading (perf's message is quoted), or a line of perf that is cut off or wrong.
+    Raises UsageError if the text has no reading (the error quotes perf's message), or if a line of perf is cut off or wrong.
     """
     kind = stat_kind(text)
     if kind is None:
@@ -103,7 +103,7 @@ def _no_constant(name: str) -> float:
 
 
 def _add(found: Stat, row: dict, where: str) -> None:
-    """Add an object's reading; only count an object that has a metric and no reading."""
+    """Add an object's reading; if the object has only a metric, just count it."""
     if "counter-value" not in row and "event" not in row:
         found.metrics += 1
         return
@@ -133,7 +133,7 @@ def _place(key: str, name: str) -> str:
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
-    """Return the numbered lines that are not empty."""
+    """Return the lines that are not empty, with their numbers."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         line = line.rstrip()

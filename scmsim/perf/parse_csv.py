@@ -32,7 +32,7 @@ _SEPARATOR = re.compile(
     r"(?:\d|<not supported>|<not counted>)(?P<sep>[^\w<>.\n]{1,4}?)[A-Za-z%]*(?P=sep)[A-Za-z_][^\n]*?"
     rf"(?P=sep)\d+(?P=sep){_SHARE}(?:(?P=sep)|\s*$)"
 )
-_ALWAYS_IN_NAMES = ("-", "/")  # dTLB-loads, cpu/event=0x08/
+_ALWAYS_IN_NAMES = ("-", "/")  # characters that names of events contain: dTLB-loads, cpu/event=0x08/
 
 
 class _Patterns(NamedTuple):
@@ -56,7 +56,7 @@ def _patterns(sep: str) -> _Patterns:
 
 
 def parse(lines: list[tuple[int, str]], sep: str) -> Stat:
-    """Return the contents of the numbered lines; raise UsageError for a row that is cut off or wrong."""
+    """Parse numbered lines; raise UsageError for a row that is cut off or wrong."""
     if sep in _ALWAYS_IN_NAMES:
         raise UsageError(_ambiguous(sep))
     patterns, found = _patterns(sep), Stat()

@@ -1,7 +1,7 @@
 """Parser of plain `perf stat`.
 
 A row is `[interval] [place [CPUs]] value [unit] event [cgroup] [# metric] [( +- spread% )] [(percentage%)]`. A line with `#`
-after its interval and place continues the metrics of the row before, and has that row's spread and percentage.
+after its interval and place continues the metrics of the previous row, and has the spread and the percentage of that row.
 Source: abs_printout(), print_metric_std(), print_noise(), print_running() and aggr_printout() of util/stat-display.c from
 Linux 3.13 to 6.12; before 4.1 the percentage was in square brackets.
 """
@@ -36,7 +36,7 @@ _NO_COUNT = re.compile(
 
 
 def parse(lines: list[tuple[int, str]]) -> Stat:
-    """Return the contents of the numbered lines from perf's first line on; raise UsageError for an ambiguous number."""
+    """Parse numbered lines from perf's first line on; raise UsageError for an ambiguous number."""
     found = Stat(system_wide=any(_SYSTEM_WIDE.search(line) for _, line in lines))
     kept, intervals = _after_titles(lines)
     begun = not intervals  # with -I, rows without an interval are perf's only after the title of its summary
@@ -64,7 +64,7 @@ def parse(lines: list[tuple[int, str]]) -> Stat:
 
 
 def _after_titles(lines: list[tuple[int, str]]) -> tuple[list[tuple[int, str]], bool]:
-    """Return perf's lines, with each title as number -1; and whether there are intervals.
+    """Return (perf's lines, where a title has the number -1; whether there are intervals).
 
     A title may contain a program of many lines.
     """
@@ -82,7 +82,7 @@ def _after_titles(lines: list[tuple[int, str]]) -> tuple[list[tuple[int, str]], 
 
 
 def _title_end(lines: list[tuple[int, str]], at: int) -> int:
-    """Return the index of a title's last line: the first line with perf's end of a title."""
+    """Return the index of a title's last line: the first line with the text that ends perf's titles."""
     for end in range(at, len(lines)):
         if _TITLE_END.search(lines[end][1]):
             return end
@@ -92,7 +92,7 @@ def _title_end(lines: list[tuple[int, str]], at: int) -> int:
 
 
 def _place(line: str) -> tuple[str | None, str, str]:
-    """Return interval, place and the rest of a line."""
+    """Return (interval, place, rest of a line)."""
     match = _INTERVAL.match(line)
     interval = match[1] if match else None
     rest = line[match.end() + 1 :] if match else line
@@ -117,7 +117,7 @@ def _row(rest: str, where: str) -> Reading | None:
 
 
 def _names(head: str) -> tuple[str, str, str | None] | None:
-    """Return unit, event and control group of `[unit] event [cgroup]`; None if the text has no event."""
+    """Return (unit, event, control group) from `[unit] event [cgroup]`; None if the text has no event."""
     if _MSEC.search(head):
         return "msec", _MSEC.sub("", head), None
     words = re.findall(r"\S+ \[[\w.-]+\](?=\s|$)|\S+", head)
@@ -131,9 +131,9 @@ def _names(head: str) -> tuple[str, str, str | None] | None:
 
 
 def _is_unit(word: str, after: str, start: int) -> bool:
-    """Return whether a word is a PMU's own unit.
+    """Return whether a word is a unit that a PMU defines.
 
-    Such a unit has only letters, is before an event of a PMU, and is not an event padded to its column.
+    A PMU's unit has only letters, precedes an event of a PMU, and is not an event that was padded to its column.
     """
     return (
         start < _EVENT_WIDTH
@@ -145,7 +145,7 @@ def _is_unit(word: str, after: str, start: int) -> bool:
 
 
 def _continued(row: Reading, line: str, where: str) -> Reading:
-    """Return a row with the spread and the percentage at the end of its line, or of a line of its metrics."""
+    """Return a row with the spread and the percentage that end the line, which is the row's own or continues its metrics."""
     spread, running = _SPREAD.search(line), _RUNNING.search(line)
     if spread:
         row = row._replace(spread_percent=optional(spread[1], where))

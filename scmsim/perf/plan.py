@@ -1,4 +1,4 @@
-"""Estimate the measurements, the time and the space of a matrix before it starts."""
+"""Estimate how many measurements, how much time and how much space a matrix will need."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,13 +6,13 @@ from typing import NamedTuple
 from scmsim.core.units import format_bytes
 from scmsim.perf.matrix import Cell, Matrix
 
-# Assumptions, not measurements: rates of a file system in memory on a current core.  Once cells are finished, their times
-# correct the estimate of the time left.
+# Assumed (not measured) rates of a file system in memory on a current core.  Once cells are finished, their times correct the
+# estimate of the time left.
 BYTES_PER_S = 2e9
 CALLS_PER_S = 1e6
-START_S = 0.05  # perf, the program and its files
+START_S = 0.05  # time to start perf and the program and to make the program's files
 PAUSE_S = 5e-5  # counting is off while a file is emptied between two write passes
-CELL_BYTES = 8000  # file of a finished cell (a block of 4 KiB) and its run in result.json; measured with five passes
+CELL_BYTES = 8000  # file of a finished cell (a 4 KiB block) and its run in result.json; measured with five passes
 
 
 class Plan(NamedTuple):
@@ -28,7 +28,7 @@ class Plan(NamedTuple):
 
 
 def plan(matrix: Matrix, cells: Sequence[Cell], passes: int) -> Plan:
-    """Return the size of the rest of a matrix: `cells`, each run once for each of `passes` sets of events."""
+    """Return the size of the rest of a matrix: `cells`, each of which runs once for each of `passes` sets of events."""
     return Plan(
         cells=len(cells),
         points=len({cell.point for cell in cells}),
@@ -41,7 +41,7 @@ def plan(matrix: Matrix, cells: Sequence[Cell], passes: int) -> Plan:
 
 
 def seconds(matrix: Matrix, cell: Cell) -> float:
-    """Return the estimated seconds of one run of a cell, including everything that is not counted."""
+    """Return the estimated seconds of one run of a cell, including the time in which nothing is counted."""
     passes = cell.passes(matrix.total)
     appends = cell.operation in ("write", "fwrite")
     all_passes = passes + matrix.warm_up + (not appends) + (cell.operation == "reread")

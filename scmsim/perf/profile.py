@@ -1,7 +1,7 @@
-"""A profile of a program: `perf record` with call graphs, reduced to shares by symbol and by the models' mechanisms.
+"""Profile a program by `perf record` with call graphs, and reduce the samples to shares by symbol and by mechanism.
 
-`sites/*.toml` maps kernel functions to the `site` names of a file system's models.  The innermost frame that the map names
-decides the mechanism of a sample, so a lock or a memset counts for the mechanism that needed it.
+`sites/*.toml` maps kernel functions to mechanisms (the `site` names of a file system's models).  The innermost frame that
+the map names decides the mechanism of a sample, so a lock or a memset counts for the mechanism that called it.
 """
 
 import os
@@ -33,7 +33,7 @@ Rules = Mapping[str, Sequence[tuple[str, str]]]  # symbol -> (caller or "", site
 
 @dataclass
 class Sites:
-    """A profile, its events by mechanism: `own[event][site]`, and perf's message about samples that it lost."""
+    """A profile, its events by mechanism (`own[event][site]`), and perf's message about lost samples."""
 
     profile: Profile
     own: dict[str, dict[str, int]]
@@ -54,7 +54,7 @@ def map_for(fs: str) -> str:
 
 
 def maps() -> dict[str, str]:
-    """Return a map's name by its own name and by the name of each model that it covers."""
+    """Return a dict of map names, by name of the map and by name of each model that the map covers."""
     names = registry.names("sites")
     return {
         **{name: name for name in names},
@@ -63,7 +63,7 @@ def maps() -> dict[str, str]:
 
 
 def rules(name: str) -> Rules:
-    """Return the rules of one map."""
+    """Return the rules of the map `name`."""
     found: dict[str, list[tuple[str, str]]] = {}
     for site, entries in _read(registry.path("sites", name))["sites"].items():
         for entry in entries:
@@ -83,7 +83,7 @@ def site_of(frames: Sequence[tuple[str, str, bool]], by: Rules) -> str:
 
 
 def plain(symbol: str) -> str:
-    """Return a symbol without additions of the compiler and perf: "f.isra.12.constprop.30" -> "f", "f[nd_pmem]" -> "f"."""
+    """Return a symbol without what the compiler and perf add: "f.isra.12.constprop.30" -> "f", "f[nd_pmem]" -> "f"."""
     return re.split(r"[.\[]", symbol, maxsplit=1)[0] or symbol
 
 
@@ -118,8 +118,8 @@ class _BySite(Table):
 def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 0, graph: str = "fp") -> Sites:
     """Run a program (argv, no shell) under `perf record` and reduce its samples; its output goes to standard error.
 
-    `event` is perf's name or raw code, `period` the events per sample, so that shares are shares of events (0: perf chooses), and
-    `graph` how perf walks the stack: fp, dwarf or lbr.
+    `event` is perf's name or raw code.  `period` is the number of events per sample (0: perf chooses).  `graph` is how perf walks
+    the stack: fp, dwarf or lbr.
     Raises EnvironmentProblem if perf is missing, cannot sample the event here, or took no sample.
     """
     check_permission("all", Machine())
@@ -152,9 +152,9 @@ def record(command: Sequence[str], event: str, fs: str | None, *, period: int = 
 
 
 def as_run(found: Sites, fs: str, command: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Run:
-    """Return the profile as a Run: `sites` by mechanism, `groups` by symbol, `counters` the events sampled.
+    """Return the profile as a Run: `sites` has the events by mechanism, `groups` by symbol, `counters` in total.
 
-    `fields` are the counter fields that each event supplies.
+    `fields` has the counter fields that each event supplies.
     """
     made = Run(fs, params={"command": " ".join(command)})
     for event, by_site in found.own.items():

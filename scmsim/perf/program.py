@@ -1,4 +1,4 @@
-"""Counters and metrics for any program: the program runs once for each pass over the events, and again for each repeat."""
+"""Measure counters and metrics of any program, which runs once for each pass over the events and for each repeat."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from scmsim.result.tables.counts import lines
 
 
 class Counted(NamedTuple):
-    """Runs of a program, one per repeat, and the first nonzero exit status."""
+    """Runs of a program (one per repeat), and the first nonzero exit status (0 if none)."""
 
     runs: list[Run]
     status: int
@@ -25,7 +25,7 @@ def count(backend: Backend, command: Sequence[str], *, label: str, repeats: int,
     """Count a program (argv, no shell) from start to end; `label` is the result's `fs`, by which results are compared.
 
     `allow_multiplexing`: accept values that perf extrapolated.
-    Raises EnvironmentProblem if perf fails, or an event had to share its counter.
+    Raises EnvironmentProblem if perf fails, or if an event was not on a counter all the time and this is not allowed.
     """
     runs, status = [], 0
     for repeat in range(1, repeats + 1):
@@ -57,7 +57,7 @@ def _run(backend: Backend, label: str, repeat: int, passes: Sequence[Counts]) ->
 
 
 def table(runs: Sequence[Run]) -> list[str]:
-    """Return lines of text: counters and metrics as means with their spread, then the absent figures and why."""
+    """Return lines of text: counters and metrics as means with their spread, then absent figures with the reasons."""
     shown = [_figure(name, [r.counters[name] for r in runs if name in r.counters]) for name in _every(runs, "counters")]
     for name in _every(runs, "metrics"):
         found = [value for run in runs if (value := run.metrics.get(name)) is not None]

@@ -1,4 +1,4 @@
-"""One event as `perf stat` printed it, and the other contents of its output."""
+"""Data types for the output of `perf stat`: readings of events, and everything else that it printed."""
 
 import re
 from dataclasses import dataclass, field
@@ -27,16 +27,17 @@ _CLOCK = re.compile(r"(?:task|cpu)-clock(?::\w+)?")  # in ms, and without a unit
 class Reading(NamedTuple):
     """One event as perf reported it."""
 
-    event: str  # name as perf printed it, without the PMU of a hybrid CPU; a modifier is kept: "page-faults:u"
+    event: str  # name as perf printed it, without the PMU of a hybrid CPU but with a modifier: "page-faults:u"
     value: int | float | None  # None if perf could not count; then `reason` is "not supported" or "not counted"
     unit: str = ""  # "" for counts, else perf's unit: "msec", "Joules"
     # share of the time in which the event was on a counter; below 100 the value is an extrapolation
     running_percent: float = 100.0
     pmu: str = ""  # "cpu_core", "cpu_atom" ... if the event named one, else ""
-    cpu: str = ""  # aggregation as perf printed it ("CPU0", "S0-D0", "perf-1234"), "" for the whole run
+    # CPUs or thread of this value, as perf printed them ("CPU0", "S0-D0", "perf-1234"); "" for the whole run
+    cpu: str = ""
     reason: str = ""
     interval: float | None = None  # seconds since the start, with `perf stat -I`
-    # with `perf stat -r`: standard error of the mean over the mean, in percent (perf calls it variance)
+    # with `perf stat -r`: standard error of the mean, in percent of the mean (perf calls it variance)
     spread_percent: float | None = None
     cgroup: str | None = None  # the control group that was counted, with -G or --for-each-cgroup
 
@@ -47,11 +48,11 @@ class Stat:
 
     # counts, in the order in which perf printed them, without rows that total other rows
     readings: list[Reading] = field(default_factory=list)
-    # lines that are neither a count nor a known line without one, each with its number
+    # text of lines that are neither a count nor a known line without a count, with line numbers
     not_understood: list[str] = field(default_factory=list)
     system_wide: bool = False  # whether the output states that all tasks of the CPUs were counted (-a, -C)
     metrics: int = 0  # lines with only metrics (--metric-only, --topdown)
-    # rows that total the intervals (--summary): compared with them, never added to them
+    # rows with totals of the intervals (--summary), which are compared with the intervals and never added to them
     totals: list[Reading] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # notes for the reader of the counts
 

@@ -1,4 +1,4 @@
-"""Runner of a matrix: every cell runs once for each pass over the events, and each finished cell is stored at once."""
+"""Run a matrix: every cell runs once for each pass over the events, and each finished cell is stored at once."""
 
 import contextlib
 import os
@@ -43,7 +43,7 @@ def identity(matrix: Matrix, backend: Backend) -> dict[str, Any]:
 
 
 def obstacles(matrix: Matrix, backend: Backend, out: Any) -> list[str]:
-    """Return the errors that would stop the matrix before its first cell; change nothing."""
+    """Return the errors that would stop the matrix before its first cell, without changing anything."""
     size = plan.plan(matrix, matrix.cells(), len(backend.passes))
     checks: list[Callable[[], None]] = [
         lambda: cells.check(pathlib.Path(out), identity(matrix, backend)),
@@ -84,12 +84,12 @@ def run(matrix: Matrix, backend: Backend, store: Folder, progress: Progress | No
 
 
 def warnings(matrix: Matrix, backend: Backend) -> list[str]:
-    """Return the warnings for the reader of the result; they are shown before the run."""
+    """Return the warnings for the reader of the result, which are also shown before the run."""
     return [*backend.warnings, *(dax_check.warnings(matrix, Machine()) if backend.runs_programs else [])]
 
 
 class _Pace:
-    """Estimate of the time left, corrected by how long the finished cells took."""
+    """Estimate of the time left, corrected by the times of the finished cells."""
 
     def __init__(self, estimates: Sequence[float]) -> None:
         self.estimates, self.left_s = estimates, sum(estimates)
@@ -160,7 +160,7 @@ class _Rig:
         }
 
     def _one(self, cell: Cell, number: int) -> Ran:
-        """Run a cell once under one set of events; the data file is removed afterwards."""
+        """Run a cell once with one set of events, then remove the data file."""
         place = self.places.get(cell.fs)
         task = self._task(cell, place.data if place else "")
         if place is None:
@@ -188,7 +188,7 @@ class _Rig:
         )
 
     def _checked(self, ran: Ran, cell: Cell) -> Ran:
-        """Return a successful run; raise the error that explains a failed run."""
+        """Return the run if it was successful, else raise an error that explains the failure."""
         if ran.status == 0:
             return ran
         target = next(target for target in self.matrix.targets if target.label == cell.fs)
@@ -206,7 +206,7 @@ class _Rig:
 
 
 def _check_machine(matrix: Matrix) -> None:
-    """Raise EnvironmentProblem unless the CPU exists and the caches may be dropped if requested."""
+    """Raise EnvironmentProblem if the requested CPU does not exist, or caches must but cannot be dropped."""
     allowed = os.sched_getaffinity(0)
     if matrix.cpu >= 0 and matrix.cpu not in allowed:
         raise EnvironmentProblem(

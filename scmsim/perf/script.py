@@ -1,4 +1,4 @@
-"""Parse the output of `perf script` to a profile: events by symbol, alone and with the symbol's callees.
+"""Parse the output of `perf script` to a profile: events by symbol, without and with those of the symbol's callees.
 
 Reads the default fields and any selection with event, ip and sym (`-F comm,tid,time,period,event,ip,sym,dso`), with or
 without call graphs.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from scmsim.core.errors import UsageError
 
-MAX_LINE = 1 << 14  # a C++ symbol may take some KiB
+MAX_LINE = 1 << 14  # maximum characters of a line; a C++ symbol may have some KiB
 MAX_FRAMES = 1 << 12  # perf records at most kernel.perf_event_max_stack frames, 127 by default
 MAX_SYMBOLS = 1 << 20
 
@@ -57,7 +57,7 @@ def parse_script(text: str | Iterable[str]) -> Profile:
 
 
 def read(text: str | Iterable[str], table: "Table") -> "Table":
-    """Put every sample of the output of `perf script` into a table; raises as `parse_script`."""
+    """Add every sample of the output of `perf script` to a table, and return the table; raises as `parse_script` does."""
     for number, line in enumerate(text.splitlines() if isinstance(text, str) else text, 1):
         if len(line) > MAX_LINE:
             raise UsageError(f"line {number} has {len(line)} characters, perf script's have at most {MAX_LINE}")
@@ -84,7 +84,8 @@ class Table:
         if not line or line.startswith("#"):
             self.end_sample()
             return
-        # decide by the tab, not by the content: a sample's head starts with the command's name; dd or cafe could be an address
+        # only frames start with a tab; the content does not tell: a sample's head starts with a command's name, which may look
+        # like an address (dd, cafe)
         if line.startswith("\t"):
             frame = _frame(line.strip()) if self.event else None
             if not frame:
@@ -127,20 +128,20 @@ class Table:
 
 
 def _head(line: str) -> tuple[str, int, str] | None:
-    """Return event, period and the rest of a line `[comm] [tid] [cpu] [time:] [period] event: [payload]`."""
+    """Return (event, period, rest of the line) from `[comm] [tid] [cpu] [time:] [period] event: [payload]`; None for others."""
     time = _TIME.search(line)
     words = (line[time.end() :] if time else line).split()
     at = next((i for i, word in enumerate(words) if word.endswith(":") and len(word) > 1), None)
     if at is None or not re.match(r"[A-Za-z]", words[at]):
         return None
-    # without a time, the number before the event may be the thread
+    # without a time, the number before the event may be the thread's number
     printed = at == 1 if not time else at > 0
     period = words[at - 1] if printed and words[at - 1].isdecimal() and len(words[at - 1]) < 20 else "1"
     return words[at][:-1], int(period), " ".join(words[at + 1 :])
 
 
 def _frame(text: str) -> tuple[str, str, bool] | None:
-    """Return symbol, dso and whether the address is in the kernel, from `ip symbol+offset (dso)`."""
+    """Return (symbol, dso, whether the address is in the kernel) from `ip symbol+offset (dso)`; None for other text."""
     match = _FRAME.fullmatch(text)
     if not match:
         return None

@@ -1,4 +1,4 @@
-"""Set up a mounted file system on persistent memory: the steps from a bare machine, and checks that they do no harm.
+"""Set up a mounted file system on persistent memory: the steps from a bare machine, and checks that they destroy no data.
 
 Sizes and addresses in bytes. Sources: Linux Documentation/admin-guide/kernel-parameters.txt (memmap=), filesystems/dax.rst
 and filesystems/ext4 (dax); ndctl-create-namespace(1); README of NVSL/linux-nova; docs.pmem.io (I/O alignment).
@@ -26,7 +26,7 @@ _NOVA_MAGICS = (b"AVON", b"\x2b\x6f\x6e\x9c")
 class Request(NamedTuple):
     """Request for a file system on persistent memory.
 
-    `size` and `start` describe the region that `memmap=` cuts out of DRAM; if None, half of the largest range, at its end.
+    `size` and `start` describe the region that `memmap=` reserves in DRAM; None means half of the largest range, at its end.
     """
 
     fs: str = "ext4-dax"
@@ -41,8 +41,7 @@ class Request(NamedTuple):
 def boot_parameter(machine: Machine, size: int | None, start: int | None) -> str:
     """Return `memmap=size!start` for a region in RAM that starts and ends at multiples of 2 MiB.
 
-    Raises UsageError if the region does not fit (the form is size!start, not start!end), provided that /proc/iomem is
-    readable.
+    Raises UsageError if /proc/iomem is readable and shows that the region does not fit (the form is size!start, not start!end).
     """
     for name, value in (("size", size), ("start", start)):
         if (value or 0) % HUGE or (name, value) == ("size", 0):
@@ -78,7 +77,7 @@ def _memparse(value: int) -> str:
 
 
 def boot_steps(machine: Machine, request: Request) -> list[str]:
-    """Return the manual steps to get a region, as lines of text; none if the device is present."""
+    """Return the manual steps that create a region of persistent memory, as lines of text; none if the device exists."""
     if _block(machine, request.device):
         return []
     parameter = boot_parameter(machine, request.size, request.start)
@@ -131,9 +130,9 @@ def _quieten(machine: Machine) -> list[Step]:
 
 
 def _format(request: Request) -> list[Step]:
-    """Return the steps that make a new file system with extents that can start at 2 MiB.
+    """Return the steps that make a new file system whose extents can start at multiples of 2 MiB.
 
-    2 MiB are 512 blocks of 4 KiB, the block size that DAX requires.
+    These are 512 blocks of 4 KiB, the block size that DAX requires.
     """
     mark = str(uuid.uuid4())
     undo = ("format", request.device, mark)
@@ -161,7 +160,7 @@ def _mount(request: Request, point: str) -> Step:
 
 
 def check_safe(machine: Machine, request: Request) -> None:
-    """Raise EnvironmentProblem unless the device is free: present, not mounted, not in use, and empty of file systems."""
+    """Raise EnvironmentProblem unless the device exists, is not mounted or otherwise in use, and holds no file system."""
     if not machine.has_capability(CAP_SYS_ADMIN):
         raise EnvironmentProblem("setting up a file system needs root; see the steps with 'scmsim perf setup --show'")
     block = _block(machine, request.device)
@@ -191,13 +190,16 @@ def _block(machine: Machine, device: str) -> str:
 
 
 def _namespaces(machine: Machine, block: str) -> set[str]:
-    """Return possible names of a block device's namespace: its parent, and the namespace in a pfn or dax parent."""
+    """Return the possible names of a block device's namespace: its parent, or the namespace that a pfn or dax parent names."""
     parent = machine.path(f"{block}/device")
     return {parent.resolve().name, machine.text(f"{block}/device/namespace") or ""}
 
 
 def _in_use(machine: Machine, device: str) -> str:
-    """Return the use of a device or its partitions, "" if unused; also compare numbers, because a link can hide a name."""
+    """Return the use of a device or its partitions as text, "" if unused.
+
+    Devices are also compared by number, because a link can hide a name.
+    """
     name = device.removeprefix("/dev/")
     family = [
         each
@@ -222,13 +224,13 @@ def _in_use(machine: Machine, device: str) -> str:
 
 
 def _content(machine: Machine, device: str) -> str:
-    """Return the device's content by its signatures; "" if blkid finds nothing and NOVA's magic is not there."""
+    """Return text on the device's content; "" if blkid finds no signature and NOVA's magic number is not there."""
     probed = machine.run(["blkid", "--probe", "--output", "export", device])
     if probed.status == 0:
         kind = re.search(r"^(?:PT)?TYPE=(\S+)", probed.output, re.MULTILINE)
         remedy = f"if it can go, run: wipefs --all {device}"
         return f"holds {kind[1] if kind else 'something'}; {remedy}"
-    if probed.status != 2 or probed.output.strip():  # 2 is "nothing found", and also "cannot be opened" with a message
+    if probed.status != 2 or probed.output.strip():  # 2: nothing found or, with a message, not opened
         return f"could not be examined by blkid ({probed.output.strip() or probed.status}), so it may hold data"
     try:
         with open(machine.path(device), "rb") as file:
@@ -243,8 +245,8 @@ def _content(machine: Machine, device: str) -> str:
 def apply(machine: Machine, request: Request, told: Callable[[str], None] = lambda text: None) -> str:
     """Carry out the whole plan, or nothing, and return the mount point.
 
-    Raises UsageError for a folder that is not ours, EnvironmentProblem for a device that is not free, a step that failed, or
-    a DAX mount whose files are not DAX.  An error, Ctrl-C or SIGTERM undoes every step.
+    Raises UsageError for a folder that `perf setup` did not make, EnvironmentProblem for a device that is in use, a step that
+    failed, or a DAX mount whose files are not DAX.  An error, Ctrl-C or SIGTERM undoes every step.
     """
     steps = plan(machine, request)
     journal = Journal(str(machine.path(request.folder)))
@@ -267,7 +269,7 @@ def _check_mounted(machine: Machine, request: Request, point: str) -> None:
 
 
 def remarks(machine: Machine, request: Request) -> list[str]:
-    """Return remarks in addition to the steps: alignment of the device, emulation, changes that stay."""
+    """Return remarks on the alignment of the device, emulation by DRAM, and changes that teardown does not undo."""
     found = [f"{region.device}: {region.remark}" for region in regions(machine) if region.device == request.device]
     if request.fs.startswith("nova"):
         found.append("NOVA needs its own kernel (github.com/NVSL/linux-nova); teardown leaves its format on the device")
@@ -276,7 +278,7 @@ def remarks(machine: Machine, request: Request) -> list[str]:
 
 
 def teardown(machine: Machine, folder: str, told: Callable[[str], None] = lambda text: None) -> int:
-    """Undo the steps that `apply` recorded in a folder, also after a crash; return the number of entries undone.
+    """Undo the steps that `apply` recorded in a folder, even after a crash; return the number of undone entries.
 
     Raises UsageError for a folder that was not set up, EnvironmentProblem for a failed step (the rest stays recorded).
     """

@@ -1,4 +1,4 @@
-"""Write the cells of a matrix as a sweep over the models: `simulate.toml`, in the folder of the measured result."""
+"""Write a sweep that runs the cells of a matrix on the models (`simulate.toml` in the folder of the measured result)."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _DAX = {"ext4": "ext4-dax", "ext2": "ext2-dax", "xfs": "xfs-dax"}
 
 
 def models(matrix: Matrix, backend: Backend) -> dict[str, str]:
-    """Return the model for each label that has one: the model of that name, or of the file system mounted there."""
+    """Return label -> model for each target that has a model: the model with the label's name, or of the mounted file system."""
     mounted: Mapping[str, Mapping[str, Any]] = dax_check.described(matrix, Machine()) if backend.runs_programs else {}
     found = {}
     for target in matrix.targets:
@@ -32,12 +32,12 @@ def models(matrix: Matrix, backend: Backend) -> dict[str, str]:
 
 
 def is_comparable(backend: Backend) -> bool:
-    """Return whether the back end counts anything that a model predicts."""
+    """Return whether the back end counts any field that a model predicts."""
     return any(name in SCHEMA for name in hardware.events_of(backend.passes))
 
 
 def sweep(matrix: Matrix, names: Mapping[str, str]) -> str:
-    """Return the file of the sweep, one point per cell; "" if no cell can be simulated."""
+    """Return the text of the sweep's file, with a point for each cell; "" if no cell can be simulated."""
     points = [
         {
             "fs": names[cell.fs],

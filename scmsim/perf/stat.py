@@ -22,7 +22,7 @@ from scmsim.perf.parse import parse_stat
 TEMPORARY = "scmsim-perf-"  # prefix of the names of temporary folders
 _MAX_TEXT = 1 << 24  # bytes of output that are read back
 _PR_SET_PDEATHSIG = 1
-STDERR = 2  # a measured program's output goes to stderr: stdout is for results
+STDERR = 2  # file descriptor for a measured program's output, because stdout is for results
 
 
 class Ran(NamedTuple):
@@ -87,7 +87,7 @@ class Perf:
             return Ran(_read(out), _read(stdout), status, _read(stderr))
 
     def program(self, command: Sequence[str], events: Sequence[Event]) -> Ran:
-        """Count any program from start to end; it keeps the standard input, and its output goes to our stderr."""
+        """Count any program from start to end; it keeps the standard input, and its output goes to this process's stderr."""
         with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=self.folder) as folder:
             out = os.path.join(folder, "stat")
             status = run(self._stat(out, events, command, []), None, own_group=False, stdout=STDERR)
@@ -114,8 +114,8 @@ class Perf:
 def run(argv: Sequence[str], timeout_s: float | None, *, own_group: bool = True, **streams: Any) -> int:
     """Run perf until it ends and return its exit status.
 
-    perf never outlives this call, nor this process, even if the process is killed.  With a separate process group, the whole
-    family can be ended; a program at a terminal must stay in our group to read from it.
+    perf never outlives this call or this process, even if the process is killed.  With `own_group`, perf and the program are in
+    a process group of their own, which can be ended as a whole; a program that reads from the terminal must stay in ours.
     """
     libc = ctypes.CDLL(None)
 
@@ -152,7 +152,7 @@ def check_permission(count: str, machine: Machine) -> None:
     if level == 2 and count != "user":
         raise EnvironmentProblem(
             f"kernel.perf_event_paranoid is {level}: the kernel, where a file system runs, may not be counted; {remedy}, or "
-            "count user mode alone (--count user; in a matrix file count = 'user')"
+            "count only user mode (--count user; in a matrix file count = 'user')"
         )
 
 

@@ -1,4 +1,4 @@
-"""Fill a run of a result from the output of `perf stat`: counters, modes, figures with a unit, and warnings."""
+"""Fill a run of a result from the output of `perf stat`: counters, counts by mode, figures with a unit, and warnings."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from scmsim.perf.reading import Reading, Stat
 from scmsim.result import Run
 
 _NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "msec": 1_000_000}
-_NAMED = 3  # how many lines that are not understood, and event tables, are named
+_NAMED = 3  # maximum number of lines that are not understood, or of event tables, that a warning names
 UNIT = "unit of "  # prefix of the names of a run's params that hold the units of its figures
 
 
@@ -19,9 +19,9 @@ def fill(run: Run, text: str, table: str | None = None, mode: str = "") -> None:
     """Put the counts of one `perf stat` into a run.
 
     The run receives `counters` (whole counts, times in ns), `groups` by mode, `metrics` (figures with another unit), `events`,
-    `why_absent` and `warnings`.  `table` is the event table of the measured CPU.  `mode` is that of the events whose names have no
+    `why_absent` and `warnings`.  `table` is the event table of the measured CPU.  `mode` is the mode of events whose names have no
     modifier: "user", "kernel" or "" for both.
-    Raises UsageError if perf counted nothing, or something that cannot be read or added up.
+    Raises UsageError if perf counted nothing, or if its output cannot be read or added up.
     """
     stat = read_stat(text)
     found = merge(stat)
@@ -62,7 +62,7 @@ def _take(run: Run, figures: dict[str, float], field: str, mode: str, reading: R
 
 
 def _total(run: Run) -> None:
-    """Sum user and kernel counts; if everything was counted in one mode alone, take that mode as the total."""
+    """Set totals to the sums of user and kernel counts; if everything was counted in one mode, to the counts of that mode."""
     for field in dict.fromkeys(field for counts in run.groups.values() for field in counts):
         modes = {mode: counts[field] for mode, counts in run.groups.items() if field in counts}
         if {"user", "kernel"} <= modes.keys():
@@ -79,7 +79,7 @@ def _total(run: Run) -> None:
 
 
 def _rounded(readings: Mapping[str, Reading]) -> list[str]:
-    """Return a warning that names the counts that are not whole, which are means of repeated runs."""
+    """Return a warning that names the counts that are not whole numbers, because they are means of repeated runs."""
     found = [
         f"{event} {reading.value:,}"
         for event, reading in readings.items()
@@ -100,7 +100,7 @@ def _not_understood(stat: Stat) -> list[str]:
 
 
 def _untranslated(readings: Mapping[str, Reading]) -> list[str]:
-    """Return warnings that name the events that an event table would translate, and into what."""
+    """Return a warning for each event that an event table would translate, with the translations."""
     found = []
     for event in readings:
         name = modifier(event)[0]

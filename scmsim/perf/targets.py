@@ -1,7 +1,7 @@
-"""Directories that a measurement may touch: checked, marked, watched and left as they were found.
+"""Check, mark, watch and clean the directories that a measurement may write to.
 
-Nothing outside them is written.  A directory must be empty or carry our marker file (left by a run that was killed), so that
-a mistyped path does no damage.
+Nothing outside these directories is written.  A directory must be empty or have the harness's marker file (left by a run that
+was killed), so that a mistyped path does no damage.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _RESERVE = 16 << 20  # bytes left free in addition to the file: metadata, logs, 
 
 @dataclass
 class Place:
-    """A target that has been opened, and the identity of its directory when it was opened."""
+    """An opened target, and the identity (device and inode) of its directory when it was opened."""
 
     target: Target
     device: int
@@ -44,7 +44,7 @@ class Place:
             raise failed(error.errno, self.target) from None
         if (now.st_dev, now.st_ino) != (self.device, self.inode):
             raise EnvironmentProblem(
-                f"{self.target.path!r} is no longer the directory that it was, was {self.target.label} unmounted? mount it "
+                f"{self.target.path!r} is no longer the directory that it was; was {self.target.label} unmounted? mount it "
                 "and run the same command again"
             )
 
@@ -56,10 +56,10 @@ class Place:
 
 @contextlib.contextmanager
 def opened(targets: Sequence[Target], needed: int, allow_other_files: bool = False) -> Iterator[dict[str, Place]]:
-    """Check and mark all targets; at the end remove the marker, the data file and directories that were made here.
+    """Check and mark all targets for a block; at its end remove the markers, the data files and the directories made here.
 
-    Raises UsageError if a target is not a dedicated directory: missing, a block device, holding other files; EnvironmentProblem
-    if a target is read-only or has less than `needed` bytes free.
+    Raises UsageError if a target is not a dedicated directory (it is missing, is a block device, or holds other files);
+    EnvironmentProblem if a target is read-only or has less than `needed` bytes free.
     """
     for target in targets:
         check(target, needed, allow_other_files)
@@ -105,7 +105,7 @@ def check(target: Target, needed: int, allow_other_files: bool = False) -> None:
             f"{path!r} is not empty, it holds {other!r}; give an empty directory, or set allow_other_files = true"
         )
     if os.path.lexists(os.path.join(path, DATA)) and MARKER not in names:
-        raise UsageError(f"{path!r} holds a {DATA} that is not marked as ours; remove it yourself")
+        raise UsageError(f"{path!r} holds a file {DATA!r} without the harness's marker; remove the file yourself")
     if os.statvfs(path).f_flag & os.ST_RDONLY:
         raise EnvironmentProblem(f"{path!r} ({target.label}) is read-only; 'mount -o remount,rw' it")
     _check_space(path, target, needed)
@@ -117,7 +117,7 @@ def _check_space(path: str, target: Target, needed: int) -> None:
     if free < needed + _RESERVE:
         raise EnvironmentProblem(
             f"{target.path!r} ({target.label}) has {free >> 20} MiB free, the largest file needs {(needed + _RESERVE) >> 20} "
-            "MiB; free some, or measure smaller files"
+            "MiB; free some space, or measure smaller files"
         )
 
 
@@ -139,7 +139,7 @@ def _open(target: Target) -> Place:
 
 
 def _leave(place: Place) -> None:
-    """Remove our files, unless the directory is not the one that we marked."""
+    """Remove the harness's files, unless the directory is not the one that was marked."""
     with contextlib.suppress(OSError, EnvironmentProblem):
         place.check()
         place.clean()

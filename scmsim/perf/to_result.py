@@ -35,8 +35,8 @@ def result(matrix: Matrix, backend: Backend, store: Folder, config: str | None =
 def run(cell: Cell, record: Mapping[str, Any], why_absent: Mapping[str, str], events: Mapping[str, str]) -> Run:
     """Return one finished cell as a Run.
 
-    `counters` hold what was counted (user and kernel together) and `elapsed_ns`, the median over the passes; `groups` hold
-    the two modes if they were counted separately.
+    `counters` has the counts of user and kernel mode together, and `elapsed_ns`, the median over the passes.  `groups` has the
+    counts of each mode if they were counted separately.
     """
     reads = cell.operation in ("read", "reread")
     found = Run(
@@ -61,7 +61,7 @@ def run(cell: Cell, record: Mapping[str, Any], why_absent: Mapping[str, str], ev
 
 
 def inside(passes: Sequence[Mapping[str, int]]) -> dict[str, float]:
-    """Return the metrics of Table 7 that one pass can supply: ratios of counts of one run.
+    """Return the metrics of Table 7 whose inputs were all counted in one pass, that is, in the same run.
 
     If several passes supply a metric, the result has the mean of their values.
     """
@@ -73,7 +73,7 @@ def inside(passes: Sequence[Mapping[str, int]]) -> dict[str, float]:
 
 
 def finish(found: Run, why_absent: Mapping[str, str]) -> Run:
-    """Derive the metrics that a measurement's counters allow; record why the others of Table 7 are absent."""
+    """Derive the metrics that a measurement's counters allow, and record why other metrics of Table 7 are absent."""
     found.derive()
     found.metrics = {name: value for name, value in found.metrics.items() if value is not None}
     kept = {name: why for name, why in found.why_absent.items() if name in TABLE7}  # only a model can supply the rest

@@ -1,6 +1,6 @@
-"""Steps that can be undone: the undo is on disk before its step is done, so that it survives a killed process.
+"""Do steps that can be undone: how to undo a step is on disk before the step is done, so that a killed process can be undone.
 
-The journal is the marker file of a folder that the harness may use. Undoing a step that was never done is harmless.
+The journal is the marker file of a folder that the harness may use. It is harmless to undo a step that was never done.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ _TERMINATED = 143  # 128 + SIGTERM
 
 
 class Step(NamedTuple):
-    """One change of the machine: a command, or a value written to a file of /proc or /sys.
+    """One change of the machine: a command, or a value to write to a file of /proc or /sys.
 
-    `undo` is the journal's entry: a kind of `UNDO` and its arguments; empty for a step that leaves nothing to undo.
+    `undo` is the journal's entry: a key of `UNDO` and its arguments; empty for a step that leaves nothing to undo.
     """
 
     why: str
@@ -51,7 +51,7 @@ def setting(machine: Machine, path: str, value: str, why: str) -> Step | None:
 
 
 def do(step: Step, machine: Machine) -> None:
-    """Do one step; raises EnvironmentProblem with the last line of the command's output."""
+    """Do one step; if it fails, raises EnvironmentProblem with the last line of the command's output."""
     if not step.argv:
         try:
             machine.write(step.path, step.value)
@@ -122,9 +122,9 @@ def _check_folder(folder: Path) -> None:
 
 
 def _read(file: Path) -> tuple[list[list[str]], bool]:
-    """Return the entries of a marker and whether its folder was made here; raises UsageError for a marker that was altered.
+    """Return (entries of a marker, whether its folder was made here); raises UsageError for a marker that was altered.
 
-    A marker can make root write, so it must belong to the caller, and only settings and PMEM devices are accepted.
+    A marker can make root write files, so it must belong to the caller, and only settings and PMEM devices are accepted.
     """
     try:
         about = file.lstat()
@@ -160,7 +160,7 @@ def carry_out(
     told: Callable[[str], None],
     confirm: Callable[[], None] = lambda: None,
 ) -> None:
-    """Do all steps or none: a failure (also of `confirm`), Ctrl-C or SIGTERM undoes what was done, then propagates."""
+    """Do all steps or none: if a step or `confirm` fails, or on Ctrl-C or SIGTERM, undo the steps and raise the error."""
     with terminable():
         try:
             for step in steps:
@@ -174,7 +174,7 @@ def carry_out(
 
 
 def roll_back(journal: Journal, machine: Machine, told: Callable[[str], None]) -> None:
-    """Undo everything in the journal, last first, ignoring Ctrl-C and SIGTERM; keep a step that fails."""
+    """Undo all entries of the journal, last first, ignoring Ctrl-C and SIGTERM; keep the entry of a step that fails."""
     with _uninterrupted():
         while journal.entries:
             kind, *arguments = journal.entries[-1]
@@ -192,7 +192,7 @@ def roll_back(journal: Journal, machine: Machine, told: Callable[[str], None]) -
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP end the block as Ctrl-C does, so that changes are undone."""
+    """Let SIGTERM and SIGHUP end the block by an exception, as Ctrl-C does, so that changes are undone."""
 
     def leave(number: int, frame: types.FrameType | None) -> None:
         raise SystemExit(_TERMINATED if number == signal.SIGTERM else 128 + number)
@@ -238,7 +238,7 @@ def _undo_mount(machine: Machine, device: str, point: str) -> list[Step]:
 
 
 def _undo_format(machine: Machine, device: str, uuid: str) -> list[Step]:
-    """Return the step that removes the signature of the file system that was made, if the device still has it."""
+    """Return the step that removes the signature of the file system with this UUID, if the device still has it."""
     done = machine.run(["blkid", "--probe", "--output", "value", "--match-tag", "UUID", device])
     return [Step("as it was", ("wipefs", "--all", device))] if done.output.strip() == uuid else []
 

@@ -15,7 +15,7 @@ from scmsim.perf.matrix import Cell
 NAME = "loop"  # name of the compiled program
 _HERE = pathlib.Path(__file__).parent
 _COMPILERS = ("cc", "gcc", "clang")
-_FALLBACK = "the loop runs in Python: user-mode counts are the interpreter's, kernel-mode counts are right"
+_FALLBACK = "the loop runs in Python: user-mode counts include the interpreter, kernel-mode counts are correct"
 
 
 class Program(NamedTuple):
@@ -31,7 +31,7 @@ class Program(NamedTuple):
 
 
 def build(folder: str | os.PathLike[str], compilers: Sequence[str] = _COMPILERS) -> Program:
-    """Compile the loop into `folder`; if that fails, return the Python version with the reason as a warning."""
+    """Compile the loop into `folder` and return it; if that fails, return the Python version with the reason as a warning."""
     compiler = next((path for path in map(shutil.which, compilers) if path), None)
     if compiler is None:
         return _python(f"no C compiler ({', '.join(compilers)})")

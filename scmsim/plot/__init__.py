@@ -1,1 +1,1 @@
-"""Charts of runs, results with cells, the documents' figures, traces and misses, drawn by Altair (the extra `report`)."""
+"""Draw charts of runs, results with cells, papers' figures, traces and misses by Altair (the extra `report`)."""

@@ -1,6 +1,6 @@
-"""Charts of a report: each is a Vega-Lite chart with its texts and rows; horizontal bars, so that charts fit a phone.
+"""Make the charts of a report: Vega-Lite charts with their texts and rows, with horizontal bars, so that they fit a phone.
 
-No information is shown by colour alone: bars have labels and tooltips, and every chart comes with its rows.
+No information is shown by colour alone: bars have labels and tooltips, and every chart comes with its rows of data.
 """
 
 import json
@@ -18,14 +18,14 @@ from scmsim.result.names import labels, short
 
 _SIDES = ("load", "store")
 _SIZES = {"4 KiB": "4k", "2 MiB": "2m_4m", "1 GiB": "1g"}  # label -> part of the counters' names
-MOST_SITES = 8  # distinguishable colours
+MOST_SITES = 8  # maximum number of mechanisms with distinguishable colours
 MOST_FILES = 20
 MOST_HOT = 4  # runs whose files are shown side by side
 _LABEL = 170  # maximum width of a label on the left, px
 _LINE = 13  # height of a label's line, px
 _NUMBER = 52  # maximum width of a number after a bar, px
 _GROUPED = 8  # maximum number of names that are shown without groups
-_ALIKE = 0.005  # fraction of an axis: lines nearer than this cover each other
+_ALIKE = 0.005  # fraction of an axis; lines that are nearer to each other are drawn as one
 _UNSEEN = 0.004  # fraction of the longest bar: less than 2 px
 _SHORT = 10  # maximum label length for a legend in two columns on a phone, next to long names of bars
 NUMBER = "datum.value >= 1e4 ? format(datum.value, '~s') : format(datum.value, ',~g')"
@@ -49,7 +49,7 @@ def per_call(run: Run, *fields: str) -> float | None:
 
 
 def _gather(runs: Sequence[Run], parts: Mapping[str, Callable[[Run], float | None]]) -> Rows:
-    """Return a row per run and part, for the values that the runs have."""
+    """Return a row for each run and part whose value the run has; `parts` is part -> function that returns the value."""
     names = labels(runs)
     found = [
         {"run": name, "part": part, "value": value(run)}
@@ -62,7 +62,7 @@ def _gather(runs: Sequence[Run], parts: Mapping[str, Callable[[Run], float | Non
 def bars(
     name: str, title: str, caption: str, rows: Rows, unit: str, *, stack: bool = True, grouped: bool = False
 ) -> Chart | None:
-    """Return horizontal bars: one bar per run with stacked parts, or, not stacked, one group of bars per run."""
+    """Return a chart of horizontal bars: a bar of stacked parts per run, or without `stack` a group of bars per run."""
     rows = _visible(rows) if stack else rows
     if not any(row["value"] for row in rows):
         return None
@@ -97,7 +97,7 @@ def bars(
 
 
 def room(rows: Rows) -> Any:
-    """Return the scale of bars with numbers after them; at any width, the longest bar leaves space for its number."""
+    """Return the scale of bars that have numbers after them; at any width, the longest bar leaves space for its number."""
     most = max(row["value"] for row in rows)
     return altair().Scale(domainMin=0, nice=False, domainMax={"expr": f"{most!r} * width / max(width - {_NUMBER}, 20)"})
 
@@ -126,7 +126,7 @@ def _names(names: Sequence[str], always: bool) -> tuple[Any, float]:
 
 
 def _visible(rows: Rows) -> Rows:
-    """Return rows of stacked bars, with the parts that are too small to see in any bar summed as "other"."""
+    """Return rows of stacked bars, where parts that are too small to see in every bar are summed as "other"."""
     longest = max((row["value"] for row in _totals([{**row, "name": row["run"]} for row in rows])), default=0)
     seen = [row for row in rows if row["value"] > _UNSEEN * longest]
     kept = {row["part"] for row in seen} - {OTHER}
@@ -144,7 +144,7 @@ def _totals(rows: Rows) -> Rows:
 
 
 def legend(names: Sequence[str], **symbols: Any) -> Any:
-    """Return a legend below the chart that fits a phone: with long labels, one label per line."""
+    """Return a legend below the chart that fits a phone: long labels have a line each."""
     columns = 1 if max(map(len, names)) > _SHORT else 2
     return altair().Legend(title=None, orient="bottom", columns=columns, labelLimit=140, **symbols)
 
@@ -281,7 +281,7 @@ def stored(runs: Sequence[Run]) -> Chart | None:
 
 
 def space(runs: Sequence[Run]) -> Chart | None:
-    """Chart the space of files at the end; the file system's own space, maybe 1,000 times as large, is in `overhead`."""
+    """Chart the space of files at the end; `overhead` shows the file system's own space, which may be 1,000 times as large."""
     fields = {
         "file data": "live_bytes",
         "waste in last pages": "waste_bytes",
@@ -324,7 +324,7 @@ def hot(runs: Sequence[Run]) -> Chart | None:
 
 
 def curve(rows: Rows) -> Chart | None:
-    """Chart miss ratio over TLB entries; `rows` have run, entries and value."""
+    """Chart miss ratios over the number of TLB entries; `rows` have `run`, `entries` and `value`."""
     if not rows:
         return None
     alt = altair()
@@ -353,9 +353,9 @@ def curve(rows: Rows) -> Chart | None:
 
 
 def merged(lines: Mapping[str, Mapping[Any, float]], log: bool = False) -> dict[str, str]:
-    """Return the lines to draw and their names: indistinguishable lines become one line with all their names.
+    """Return line to draw -> its label; of indistinguishable lines only one is drawn, labelled with all their names.
 
-    `lines` is name -> x -> value; `log`: the axis of values is logarithmic.
+    `lines` is name -> x -> value; `log`: whether the axis of values is logarithmic.
     """
     scaled = {
         name: {x: math.log(y) if log else y for x, y in line.items() if y > 0 or not log}

@@ -1,7 +1,7 @@
-"""Charts of the documents' figures: lines over a size, groups of bars, panels of lines.
+"""Make charts of the papers' figures: lines over a size, groups of bars, panels of lines.
 
-Rows are dicts with `system` and `value`; rows of lines also have `x`, of bars `group`, of panels `x` and `panel`.  PUBLISHED values
-are black; among lines they are points.
+Rows are dicts with `system` and `value`; rows for lines also have `x`, for bars `group`, for panels `x` and `panel`.  PUBLISHED
+values are black, and points in charts of lines.
 """
 
 import math
@@ -48,7 +48,7 @@ def _lined(rows: Rows, x: str, y: str, log_y: bool) -> Any:
         y=_y(alt, shown, y, log_y),
         color=_colour(alt, systems),
     )
-    # the first line is the widest, and its points are the largest, so that all of several coinciding lines are visible
+    # the first line is the widest and has the largest points, so that lines that coincide are all visible
     rank = [max(len(systems) - place - 1 - (PUBLISHED in systems), 0) for place in range(len(systems))]
     width = alt.Scale(type="ordinal", domain=systems, range=[1.5 + 0.6 * steps for steps in rank])
     area = alt.Scale(type="ordinal", domain=systems, range=[(5 + 2 * steps) ** 2 for steps in rank])
@@ -79,7 +79,7 @@ def _y(alt: Any, rows: Rows, title: str, log: bool) -> Any:
 
 
 def bars(name: str, title: str, rows: Rows, x: str, log: bool = False) -> Chart:
-    """Return groups of bars; points on a logarithmic axis, where a bar has no start."""
+    """Return a chart of groups of bars, or of points if the axis is logarithmic, where a bar would have no start."""
     alt = altair()
     systems = list(dict.fromkeys(row["system"] for row in rows))
     groups = list(dict.fromkeys(row["group"] for row in rows))

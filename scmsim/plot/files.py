@@ -11,7 +11,7 @@ from scmsim.plot.library import Chart, Style, altair, drawn
 
 SUFFIXES = (".svg", ".png", ".pdf", ".html")
 
-PADDING = {"left": 24, "top": 8, "right": 12, "bottom": 8}  # px; a reader's fonts may be wider
+PADDING = {"left": 24, "top": 8, "right": 12, "bottom": 8}  # px; the reader's fonts may be wider than ours
 _WIDTH = 560  # px of a figure on paper, where no container sets the width
 
 
@@ -29,7 +29,10 @@ def check_folder(folder: str | os.PathLike[str]) -> pathlib.Path:
 
 
 def check(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Raise UsageError for a file that cannot be drawn, EnvironmentProblem without the library; call before the work."""
+    """Return the path; raise UsageError if it cannot be drawn to, EnvironmentProblem without the library.
+
+    Call this before the work starts.
+    """
     suffix = pathlib.Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(
@@ -47,7 +50,7 @@ def save(
     caption: str = "",
     title: str = "",
 ) -> None:
-    """Write a chart in the format of the file's suffix (`drawn`); `title` goes above it, with the caption below the title."""
+    """Write a chart in the format of the file's suffix (see `drawn`), below its title and caption."""
     out, heading = (
         pathlib.Path(path),
         {"title": {"text": title, "subtitle": caption, "anchor": "start"}} if title else {},

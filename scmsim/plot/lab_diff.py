@@ -1,4 +1,4 @@
-"""Draw the difference between two kernels: the functions with the largest differences of a counter."""
+"""Draw the differences between two kernels' counts, for the functions with the largest differences of a counter."""
 
 import pathlib
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _COLOURS = {"more": COLOURS[5], "less": COLOURS[0]}
 
 
 def draw(found: Sequence[dict[str, Any]], path: str, of: str = "instructions") -> None:
-    """Draw a panel for each file system: by function, the second kernel's counts per call minus the first's.
+    """Draw a panel for each file system, with the second kernel's counts per call minus the first's by function.
 
     Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
     """

@@ -1,4 +1,4 @@
-"""Load the drawing library; define the record of a chart, and convert a chart to the content of a file."""
+"""Load the drawing library, define the types of a chart and its style, and convert a chart to the content of a file."""
 
 import html
 import json
@@ -14,13 +14,13 @@ from scmsim.core.extras import install
 from scmsim.plot import theme
 
 Rows = list[dict[str, Any]]
-_ROUND = 2  # tolerance of a width, px
+_ROUND = 2  # tolerated error of a width, px
 _HERE = pathlib.Path(__file__).parent
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart and its texts: `name` for files, `title`, `caption` (one or two sentences, with units), `rows` as drawn."""
+    """A chart and its texts: `name` for files, `title`, `caption` (one or two sentences with units), and the drawn `rows`."""
 
     name: str
     title: str
@@ -31,7 +31,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Style:
-    """The user's choices for a figure: width in px, title, colours; 0 or empty: the chart's own value."""
+    """The user's choices for a figure: width in px, title, colours; 0 or empty means the chart's own value."""
 
     width: int = 0
     title: str = ""
@@ -39,7 +39,7 @@ class Style:
 
 
 def altair() -> Any:
-    """Return the library; raise EnvironmentProblem, with the command that installs it, if it is missing."""
+    """Return Altair; if it is missing, raise EnvironmentProblem with the command that installs it."""
     try:
         import altair
         import vl_convert  # noqa: F401 - the page and the figures need it
@@ -51,7 +51,7 @@ def altair() -> Any:
 
 
 def hues(names: Sequence[str]) -> Any:
-    """Return the scale with a colour for each name, in order; after the last colour, the first again."""
+    """Return the scale with a colour for each name, in order; colours repeat after the last one."""
     colours = [theme.COLOURS[i % len(theme.COLOURS)] for i in range(len(names))]
     return altair().Scale(domain=list(names), range=colours)
 
@@ -86,7 +86,7 @@ def _titled(spec: Mapping[str, Any], style: Style) -> dict[str, Any]:
 
 
 def _exactly(spec: dict[str, Any], width: int) -> dict[str, Any]:
-    """Return the chart `width` px wide, including axes, legends and labels, or as narrow as its texts allow."""
+    """Return the chart with a total width of `width` px, including axes, legends and labels, or as narrow as texts allow."""
     import vl_convert
 
     asked = width
@@ -101,7 +101,7 @@ def _exactly(spec: dict[str, Any], width: int) -> dict[str, Any]:
 
 
 def _wide(spec: dict[str, Any], width: int) -> dict[str, Any]:
-    """Return the chart with `width` divided among the panels of a row."""
+    """Return the chart with `width` px divided among the panels of a row."""
     one = dict(spec)
     across = len(one["hconcat"]) if "hconcat" in one else one.get("columns", 1) if "facet" in one else 1
     share = width // max(across, 1)

@@ -1,4 +1,4 @@
-"""Charts of many runs: the parameter with the most values is on the x axis; each combination of the others is a line."""
+"""Make charts of many runs, in which the parameter with the most values is x, and each combination of others is a line."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,15 +8,15 @@ from scmsim.plot.library import Chart, Rows, altair, hues
 from scmsim.result import Run
 from scmsim.result.names import axes, said, title
 
-MANY = 12  # runs; up to this number, bars are drawn
-DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (12, 4))  # distinguishable dashes of lines with one colour
+MANY = 12  # maximum number of runs that are drawn as bars
+DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (12, 4))  # distinguishable dashes of lines with the same colour
 
 _MOST_LINES = 9  # distinguishable colours of lines
 Value = float | None
 
 
 class Figure(NamedTuple):
-    """A figure of a run: its name in files, its title with the unit, and the function that computes it."""
+    """A figure of a run: its name in files, its title with the unit, and the function that computes it from a run."""
 
     name: str
     title: str
@@ -47,7 +47,10 @@ FIGURES = (
 
 
 def over(runs: Sequence[Run]) -> str | None:
-    """Return the parameter for the x axis: the numeric one with the most values that at least half of the runs have, or None."""
+    """Return the parameter for the x axis, or None.
+
+    It is the numeric parameter with the most values among those that at least half of the runs have.
+    """
     numeric = {
         axis: values
         for axis, values in axes(runs).items()
@@ -93,7 +96,7 @@ def _is_lined(rows: Rows) -> bool:
 
 
 def _merged(rows: Rows) -> Rows:
-    """Return the rows, with lines that cover each other merged under all their names."""
+    """Return the rows with lines that cover each other merged into one line with all their names."""
     lines: dict[str, dict[Any, float]] = {}
     for row in rows:
         lines.setdefault(row["line"], {})[row.get("dash"), row["others"], row["x"]] = row["value"]
@@ -111,7 +114,7 @@ def _few(values: Sequence[Any]) -> bool:
 
 
 def _words(every: Mapping[str, Sequence[Any]], others: Sequence[str]) -> list[str]:
-    """Return textual parameters, as many as possible without more combinations of values than there are colours."""
+    """Return as many textual parameters as possible without having more combinations of values than colours."""
     found: list[str] = []
     for name in others:
         tried = [*found, name]

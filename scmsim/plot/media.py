@@ -1,4 +1,4 @@
-"""Draw latency over bandwidth of the media of `scmsim list medium`."""
+"""Draw latency over bandwidth for memory media (see `scmsim list medium`)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ MEASURED, ASSUMED = "measured curve", "idle latency, no curve"
 
 
 def rows(media: Mapping[str, Mapping[str, Any]]) -> Rows:
-    """Return the points of each medium: of its curves, else the idle latency of loads at bandwidth 0 and at full bandwidth.
+    """Return the points of each medium: its curves, or else the idle latency of loads at bandwidth 0 and at full bandwidth.
 
     `media` are tables of media by name (`scmsim.medium.read`).
     """

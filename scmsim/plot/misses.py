@@ -6,7 +6,7 @@ from scmsim.core.text import printable
 from scmsim.plot.files import save
 from scmsim.plot.library import Style, altair, hues
 
-_WAYS = (1, 4, 16)  # numbers of ways that are drawn, of those that were counted
+_WAYS = (1, 4, 16)  # numbers of ways that are drawn, if they were counted
 
 
 def draw(rows: list[dict[str, Any]], path: str, of: str = "", style: Style | None = None) -> None:

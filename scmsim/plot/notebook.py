@@ -1,4 +1,4 @@
-"""Show a notebook's charts in the report's theme, stored as pictures that are light or dark like the page around them."""
+"""Show a notebook's charts in the report's theme, as SVG pictures that are light or dark like the page around them."""
 
 from typing import Any
 

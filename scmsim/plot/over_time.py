@@ -20,7 +20,7 @@ _PANEL = {"width": 640, "height": 140}
 
 
 def draw(found: Sequence[Timeline], counters: Sequence[str], path: str, of: str, style: Style | None = None) -> None:
-    """Draw a panel for each file system and counter (that a run has by mechanism: `export.stacks.chosen`); `of` names the trace.
+    """Draw a panel for each file system and counter; `of` names the trace.
 
     Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
     """
@@ -53,7 +53,7 @@ def per_call(found: Timeline, counter: str) -> dict[str, np.ndarray]:
 
 
 def _rows(values: dict[str, np.ndarray], names: Sequence[str], edges: np.ndarray) -> Rows:
-    """Return a row for each window and name, at the window's first call, and a last row that closes the last step."""
+    """Return a row for each window and name, at the window's first call, and a final row at which the last step ends."""
     shown = {name: values[name] for name in names if name in values}
     rest = [line for site, line in values.items() if site not in shown]
     if rest:

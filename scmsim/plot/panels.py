@@ -36,7 +36,7 @@ _SIZE_LABEL = (
 
 
 class Point(NamedTuple):
-    """One mark of a figure: mean, with one standard deviation to either side."""
+    """One mark of a figure: a mean, and one standard deviation to either side."""
 
     side: str
     fs: str
@@ -49,13 +49,13 @@ class Point(NamedTuple):
 
 @dataclass
 class Drawn:
-    """The written files, and the figures that could not be drawn, with the reason."""
+    """The paths of the drawn figures, and lines on the figures that could not be drawn and why."""
 
     paths: list[pathlib.Path] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def summary(self) -> str:
-        """Return the first left-out figure and the number of others; empty if none was left out."""
+        """Return text on the first figure that was left out and the number of others; "" if none was left out."""
         more = len(self.left_out) - 1
         return "".join(self.left_out[:1]) + (f"; and {more} more figures (--json lists them)" if more > 0 else "")
 
@@ -110,7 +110,7 @@ def draw(
 
 
 def collect(by_side: Mapping[str, Mapping[Key, Cell]], quantity: str, operation: str) -> tuple[list[Point], str, int]:
-    """Return (points of a figure, " per call" or the like for its axis, number of left-out values of 0)."""
+    """Return (points of a figure, " per call" or the like for its axis, number of values of 0, which are left out)."""
     wanted = [
         (side, cell)
         for side, table in by_side.items()
@@ -135,7 +135,7 @@ def collect(by_side: Mapping[str, Mapping[Key, Cell]], quantity: str, operation:
 
 
 def panels(sizes: Sequence[int]) -> list[int]:
-    """Return the file sizes that get a panel: all, the thesis's four, or four spread evenly."""
+    """Return the file sizes that get a panel: all if they are few, else the thesis's four, or four spread evenly."""
     if len(sizes) <= PANELS:
         return list(sizes)
     if set(_THESIS_FILES) <= set(sizes):
@@ -160,7 +160,7 @@ def _chart(points: Sequence[Point], title: str, unit: str, caption: list[str]) -
     line = base.mark_line(strokeWidth=1.6).encode(strokeDash=dash, detail="side:N")
     bars = base.mark_rule(strokeWidth=1).encode(y=alt.Y("low:Q"), y2="high:Q")
     solid = f"datum.side === {json.dumps(sides[-1])}"
-    # the first file system's points are the largest, so that equal values of several are all visible; rings enclose the points
+    # the first file system's points are the largest, so that equal values of several file systems are all visible
     size = alt.Size("fs:N", legend=None)
     size = size.scale(alt.Scale(type="ordinal", domain=systems, range=_cycled(_AREAS, systems)))
     filled = base.mark_point(filled=True, opacity=1).encode(shape=shape, size=size).transform_filter(solid)
@@ -182,7 +182,7 @@ def _chart(points: Sequence[Point], title: str, unit: str, caption: list[str]) -
 
 
 def _axes(alt: Any, points: Sequence[Point], unit: str) -> tuple[Any, Any]:
-    """Return both axes: logarithmic, over the drawn values, the y axis over at least a factor of four."""
+    """Return (x axis, y axis): logarithmic, over the drawn values; the y axis spans at least a factor of four."""
     units = sorted({point.unit_bytes for point in points})
     least, most = min(point.low for point in points), max(point.high for point in points)
     margin = max(1.15, math.sqrt(4 * least / most))
@@ -204,7 +204,7 @@ def _rendered(chart: Any, suffix: str) -> bytes:
 
 
 def _words(quantity: str) -> tuple[str, str]:
-    """Return meaning and unit, e.g. ("Cycles spent in page walks for data", "%")."""
+    """Return (meaning, unit) of a quantity, e.g. ("Cycles spent in page walks for data", "%")."""
     known: Any = {**SCHEMA, **MEASURED, **metrics.METRICS}.get(quantity)
     unit, meaning = (known.unit, known.meaning.split(";")[0]) if known else ("count", quantity)
     return f"{meaning[:1].upper()}{meaning[1:]}", unit
@@ -236,7 +236,7 @@ def _caption(
 
 
 def _about(result: Result) -> str:
-    """Return the origin of a side: the machine's preset, or CPU or event table, and the kernel."""
+    """Return text on the origin of a side: the machine's preset, or the CPU or event table and the kernel."""
     about = harness(result)
     if any(run.machine for run in result.runs):
         return f"model of {machine(result)}"

@@ -1,7 +1,7 @@
-"""Colours and the Vega-Lite theme of every chart, for light and dark backgrounds.
+"""Define the colours and the Vega-Lite theme of all charts, for light and dark backgrounds.
 
 Most hues are Okabe and Ito's (2008), which are distinct for every kind of colour vision.  A mechanism (site) of a file system has
-a hue by its function and a shade by its place in the table, the same in every chart.
+the same colour in every chart: its function determines the hue, its place in the table the shade.
 """
 
 import zlib
@@ -22,8 +22,8 @@ PALETTES = {
     "bright": ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb"),  # Paul Tol's
     "grey": ("#333333", "#777777", "#aaaaaa", "#555555", "#cccccc", "#111111", "#999999"),
 }
-SAME = {"copy": "data copy", "block zeroing": "zeroing", "writeback": "write-back"}  # models name one thing differently
-# index in COLOURS -> names, the most frequent first; each name has the hue's next shade
+SAME = {"copy": "data copy", "block zeroing": "zeroing", "writeback": "write-back"}  # other names of the same mechanism
+# index in COLOURS -> names of mechanisms, the most frequent first; each name has the hue's next shade
 _FAMILIES: dict[int, tuple[str, ...]] = {
     0: ("data copy", "cow copy", "user copy", "mcow data", "mcow copy", "second copy", "shadow copy", "partial block"),
     1: ("zeroing", "migration", "conversion"),
@@ -91,13 +91,13 @@ def colours(names: Sequence[str]) -> list[str]:
 
 
 def config(dark: bool = False) -> dict[str, Any]:
-    """Return the Vega-Lite configuration, with texts, axes and lines in colours for the background."""
+    """Return the Vega-Lite configuration with colours of texts, axes and lines for a light or dark background."""
     colour = DARK if dark else LIGHT
     ink, line = colour["ink"], colour["line"]
     words = {"labelColor": ink, "titleColor": ink, "labelFontSize": 12, "titleFontSize": 12}
     return {
         "background": "transparent" if dark else colour["paper"],
-        # px; Vega does not count half of an axis's last label, nor a reader's wider font, as part of the chart
+        # px; Vega's size of a chart excludes half of an axis's last label, and the reader's font may be wider
         "padding": {"left": 5, "top": 5, "right": 16, "bottom": 5},
         "view": {"stroke": None},
         "range": {"category": list(COLOURS)},
@@ -130,7 +130,7 @@ def palette(text: str) -> tuple[str, ...]:
 
 
 def recoloured(spec: Any, own: Sequence[str]) -> Any:
-    """Return a chart in the colours of another palette, shades included; its data are unchanged."""
+    """Return a chart with its colours and their shades replaced by another palette's; its data are unchanged."""
     table = {
         shade(colour, step): shade(own[i % len(own)], step) for i, colour in enumerate(COLOURS) for step in _SHADES
     }
@@ -146,7 +146,7 @@ def _replaced(part: Any, table: dict[str, str]) -> Any:
 
 
 def adaptive(svg: str) -> str:
-    """Return a light SVG that is dark for readers who prefer dark: documents show the SVG as an image."""
+    """Return a light SVG with a style rule that makes it dark for readers who prefer dark, even when shown as an image."""
     pairs = [(LIGHT[name], DARK[name]) for name in LIGHT]
     rules = "".join(_rule(name, light, dark) for name in ("fill", "stroke") for light, dark in pairs)
     head, _, rest = svg.partition(">")

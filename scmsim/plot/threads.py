@@ -10,7 +10,7 @@ CALLS, PERFECT = "calls of all threads", "of one thread, times threads"
 
 
 def points(rows: Iterable[Mapping[str, Any]]) -> Rows:
-    """Return points for rows of the manifest's `threads`: the throughput, and that of perfect scaling from the first row."""
+    """Return points for rows of the manifest's `threads`: the throughput, and a perfect scaling of the first row's."""
     found: Rows = []
     first: dict[str, float] = {}
     for row in rows:
@@ -23,7 +23,7 @@ def points(rows: Iterable[Mapping[str, Any]]) -> Rows:
 
 
 def draw(rows: Iterable[Mapping[str, Any]], path: str, style: Style | None = None) -> None:
-    """Draw throughput over threads: a colour for each run, dashes for perfect scaling.
+    """Draw throughput over the number of threads, with a colour for each run and dashes for perfect scaling.
 
     Raises EnvironmentProblem without the extra `report`, UsageError for a file that cannot be written.
     """

@@ -1,4 +1,4 @@
-"""Draw the TLB score card: in each row a point for the real kernel's count, and a point for the replay's."""
+"""Draw the TLB score card: each row has a point for the real kernel's count and a point for the replay's."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ _TITLES = {"l1_misses": "first-level misses", "walks": "page walks"}
 
 
 def check(path: str | os.PathLike[str]) -> None:
-    """Raise UsageError for a file that cannot be drawn; call before the work."""
+    """Raise UsageError if the file cannot be drawn to; call this before the work starts."""
     if pathlib.Path(path).suffix not in SUFFIXES:
         raise UsageError(f"{os.fspath(path)!r} has the wrong suffix: a chart is one of {', '.join(SUFFIXES)}")
     writable(path)

@@ -1,4 +1,4 @@
-"""Draw a trace, one panel per file: the offsets of reads and writes over time, or the bytes moved at each offset."""
+"""Draw a trace with a panel for each file: the offsets of reads and writes over time, or the bytes moved at each offset."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from scmsim.trace._rewrite import CHUNK
 from scmsim.trace.store import StoredTrace, open_trace
 
 _COLOURS = {"read": COLOURS[0], "write": COLOURS[5]}
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads consecutive numbers (Fibonacci hashing)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, which spreads consecutive numbers (Fibonacci hashing)
 _BARS = "Offsets of reads and writes over time, a panel for each file; a bar spans the bytes of a transfer."
 _COLUMNS, _ROWS = 120, 40  # cells of a heat map
 _NAME = 60  # maximum shown length of a file's name, characters
@@ -31,9 +31,10 @@ def plot_trace(
     points: int = 1500,
     style: Style | None = None,
 ) -> dict[str, Any]:
-    """Draw the `files` files with the most bytes moved, each with about `points` reads and `points` writes at most.
+    """Draw the `files` files with the most bytes moved, each with at most about `points` reads and `points` writes.
 
-    With more transfers, a hash of the transfer's number selects about one in k: every k-th could alias with a pattern.
+    Of more transfers, about one in k is drawn, selected by a hash of its number, because taking every k-th could alias with a
+    pattern of the trace.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ def plot_trace(
     Returns
     -------
     dict
-        Numbers of drawn `files` and `transfers`, and of all transfers of these files (`of`).
+        Numbers of drawn `files` and of drawn `transfers`, and of all transfers of these files (`of`).
 
     Raises UsageError for another suffix, or a trace without a read or write; EnvironmentProblem if the extra `report`
     is not installed.
@@ -83,7 +84,7 @@ def plot_heat(
 
 
 def heat(trace: StoredTrace, file: int, last: int, end: int) -> np.ndarray:
-    """Return a file's bytes moved as an array: equal parts of the time to `last` ns by equal parts of [0, `end`)."""
+    """Return the bytes moved in a file as an array over equal parts of the time [0, `last`] ns and of the bytes [0, `end`)."""
     sums = np.zeros((_COLUMNS, _ROWS), np.int64)
     edges = np.arange(_ROWS + 1) * end // _ROWS
     for rows in _transfers(trace):
@@ -145,7 +146,7 @@ def _busiest(trace: StoredTrace, files: int) -> tuple[list[int], np.ndarray]:
 
 
 def _sample(trace: StoredTrace, every: np.ndarray) -> np.ndarray:
-    """Return about one in every[file, write] transfers; none where `every` is 0."""
+    """Return a sample of transfers: about one in every[file, is it a write]; none where `every` is 0."""
     parts, seen = [], 0
     for rows in _transfers(trace):
         number = np.arange(seen, seen + len(rows), dtype=np.uint64)
@@ -206,6 +207,6 @@ def _panel(altair: Any, name: str, rows: np.ndarray, scale: int, time: str) -> A
 
 
 def _name(path: str) -> str:
-    """Return a name that is safe in markup: odd characters are escaped, and a long name is cut to its end."""
+    """Return a name that is safe in markup: unprintable characters are escaped; of a long name only the end is kept."""
     plain = "".join(c if c.isprintable() and c not in "<>&" else f"\\x{ord(c):02x}" for c in path)
     return plain if len(plain) <= _NAME else "…" + plain[1 - _NAME :]

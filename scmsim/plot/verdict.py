@@ -1,4 +1,4 @@
-"""Chart a comparison: the least, median and greatest ratio simulated / measured of each quantity."""
+"""Draw the chart of a comparison: the least, median and greatest ratio simulated / measured of each quantity."""
 
 from scmsim.compare import Comparison
 from scmsim.core.text import printable

@@ -17,7 +17,10 @@ Figure = Callable[[Run], float | None]
 
 
 class Effect(NamedTuple):
-    """The effect of a parameter: relative time by value, slowest (1) first, and pairs of runs with slowest and fastest value."""
+    """The effect of a parameter: relative time by value, and pairs of runs that differ only in that value.
+
+    The slowest value comes first and has the relative time 1.  A pair has the slowest and the fastest value.
+    """
 
     axis: str
     times: dict[Any, float]
@@ -25,7 +28,7 @@ class Effect(NamedTuple):
 
 
 def effects(runs: Sequence[Run]) -> list[Effect]:
-    """Return the effect of each parameter, the largest change of time first; none if only the file system varies."""
+    """Return the effects of the parameters, the largest change of time first; none if only the file system varies."""
     every = axes(runs)
     if "result" in every or not set(every) - {"fs"}:
         return []
@@ -90,7 +93,7 @@ def _sentence(one: Effect) -> str:
 
 
 def _walks_said(pairs: Sequence[tuple[Run, Run]]) -> str:
-    """Return the page walks of both sides if they differ: per call, or in total if they are few."""
+    """Return text on the page walks of both sides if they differ: per call, or in total if walks are few."""
     known = [(a, b) for a, b in pairs if _total(a) is not None and _total(b) is not None]
     totals = [_median(_total(pair[side]) for pair in known) for side in (0, 1)]
     rates = [_median(_walks(pair[side]) for pair in known) for side in (0, 1)]

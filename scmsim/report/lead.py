@@ -16,7 +16,7 @@ SIMULATED = (
 
 
 def asked(result: Result) -> str:
-    """Return the trace or workload, and the shared settings, e.g. "varmail.parquet, 6,721 calls; machine i7-8700k"."""
+    """Return text on the trace or workload and the shared settings, e.g. "varmail.parquet, 6,721 calls; machine i7-8700k"."""
     runs = result.runs
     calls = {run.calls for run in runs}
     of = [*_traces(result), *([f"{calls.pop():,} calls"] if len(calls) == 1 else [])]
@@ -28,7 +28,7 @@ def asked(result: Result) -> str:
 
 
 def _traces(result: Result) -> list[str]:
-    """Return the names of the replayed traces without folders, or the workload; empty if neither is recorded."""
+    """Return a list with the names of the replayed traces, or the workload, as one text; empty if neither is recorded."""
     inputs = result.manifest.get("inputs")
     found = [os.path.basename(str(name)) for name in inputs] if isinstance(inputs, dict) else []
     found = found or list(
@@ -42,7 +42,7 @@ def _traces(result: Result) -> list[str]:
 
 
 def made_up(result: Result) -> list[str]:
-    """Return the sentence that the counts are made up, for the top of the report; [] if they are not."""
+    """Return, for the top of the report, the sentence that the counts are made up; [] if they are not made up."""
     return [who(harness(result))] if harness(result).get("backend") == "fake" else []
 
 
@@ -73,7 +73,7 @@ def who(about: Mapping[str, Any]) -> str:
 def merged(
     manifests: Sequence[Mapping[str, Any]], runs: Sequence[Sequence[Run]], paths: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the manifest of several results on one page: names, all inputs, the common harness of measured results."""
+    """Return a manifest for several results on one page: names, all inputs, and the common harness of measured results."""
     inputs = {name: one for each in manifests for name, one in _table(each.get("inputs")).items()}
     measured = [each for each, part in zip(manifests, runs, strict=True) if any(map(names.is_measured, part))]
     found = [each["harness"] for each in measured if isinstance(each.get("harness"), dict)]

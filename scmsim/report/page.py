@@ -1,7 +1,7 @@
 """Write the report: one HTML file that makes no network request, readable on a phone, in dark mode and on paper.
 
-Text from files (names of files and models, warnings) is hostile.  So it is escaped in the page, "<" never appears in the
-specifications of charts, and the page's policy forbids every fetch.
+Text from files (names of files and models, warnings) may be malicious.  So it is escaped in the page, "<" never appears in the
+specifications of charts, and the page's content-security policy forbids every fetch.
 """
 
 import base64
@@ -85,7 +85,7 @@ def write(
 
 
 def check(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Return the path after checking that a report can be written to it; call before the work starts."""
+    """Return the path after checking that a report can be written to it; call this before the work starts."""
     drawing.altair()
     out = pathlib.Path(path)
     if out.suffix != ".html":
@@ -155,7 +155,7 @@ def _lead(result: Result, warnings: int, compared: Comparison | None) -> str:
 
 
 def _without_addresses(runs: Sequence[Run]) -> str:
-    """Return a paragraph on what is missing from the misses of replays without footprints."""
+    """Return a paragraph on which misses are not counted in replays without footprints; "" if not needed."""
     known = [
         share
         for run in runs
@@ -175,7 +175,7 @@ def _without_addresses(runs: Sequence[Run]) -> str:
 def drawn(
     runs: Sequence[Run], curves: Sequence[dict[str, Any]] = (), compared: Comparison | None = None
 ) -> list[Chart]:
-    """Return the charts of a page: effects of parameters, then bars, or, for many runs, lines over a parameter."""
+    """Return the charts of a page: effects of parameters, then bars or, for many runs, lines over a parameter."""
     bars = drawing.charts(runs) if len(runs) <= MOST_BARS else []
     found = lines.charts(runs) if _many(runs) else bars
     answers = [] if compared else effects.charts(runs)
@@ -184,7 +184,7 @@ def drawn(
 
 
 def _section(chart: Chart, many: bool) -> str:
-    """Return the section of a chart; charts of many runs are all in section OVER."""
+    """Return the title of a chart's section; charts of many runs are all in section OVER."""
     own = SECTION_OF.get(chart.name, OVER)
     return OVER if many and own not in (ANSWER, COMPARED) and chart.name != "judged" else own
 

@@ -10,7 +10,7 @@ from scmsim.result.names import axes, labels, said, title
 from scmsim.result.tables.figures import FEW, number
 from scmsim.result.tables.summary import Figure, extremes, traffic_of_sites
 
-_MANY = 8  # with more runs, the sentences name the varying parameters and the ranges of figures
+_MANY = 8  # if there are more runs, the sentences name the varying parameters and the ranges of figures
 _NAMED = 5  # maximum number of named values of a parameter; of more values, only the first and the last are named
 
 
@@ -18,7 +18,7 @@ _IN_ALL = " in all"
 
 
 class _Topic(NamedTuple):
-    """A figure in words; for a figure per call, `total` is the count of the whole run."""
+    """A figure and its name in sentences; for a figure per call, `total` returns the count of the whole run."""
 
     what: str
     value: Figure
@@ -53,7 +53,7 @@ def summary(result: Result) -> list[str]:
 
 
 def _values(axis: str, values: Sequence[Any]) -> str:
-    """Return the values of a parameter, or their number with the first and the last."""
+    """Return the values of a parameter as text, or their number with the first and the last value if they are many."""
     found = list(dict.fromkeys(value for value in values if value is not None))
     if len(found) <= _NAMED:
         return ", ".join(said(axis, value) for value in found)
@@ -71,7 +71,7 @@ def _range(runs: Sequence[Run], topic: _Topic) -> str:
 
 
 def _sentence(runs: Sequence[Run], topic: _Topic) -> str:
-    """Compare the runs with the largest and the smallest figure; few events are given in total, as in the table."""
+    """Return a sentence that compares the runs with the largest and the smallest figure; few events are given in total."""
     known = [run for run in runs if topic.value(run)]
     found = extremes(known, topic.value)
     if found is None:

@@ -21,20 +21,20 @@ from scmsim.study.tlb.card import summary
 
 MOST_COLUMNS = 8  # maximum number of runs shown as columns; more runs are shown as rows
 MOST_ROWS = 500
-_LEFT_OUT = ("dTLB look-ups",)  # the rows of misses are more informative
+_LEFT_OUT = ("dTLB look-ups",)  # rows that are not shown, because the rows of misses are more informative
 HINTED = "The 90 % interval of a figure shows while the pointer is over it."
-_UNITS = ("ns", "bytes", "cycles")  # appended to a counter's meaning; other meanings include the unit
+_UNITS = ("ns", "bytes", "cycles")  # units that are appended to a counter's meaning; other meanings include the unit
 
 
 def figures(runs: Sequence[Run]) -> str:
-    """Return every figure that a run has: runs as columns, or as rows if there are many."""
+    """Return a table of all figures that any run has, with runs as columns, or as rows if there are many."""
     known = any(found.get("low") is not None for run in runs for found in run.intervals.values())
     shown = _wide(runs) if len(runs) <= MOST_COLUMNS else _long(runs)
     return f"<p>{html.escape(HINTED)}</p>{shown}" if known else shown
 
 
 def varying(runs: Sequence[Run]) -> str:
-    """Return the varying parameters of many runs and their values."""
+    """Return a table of the parameters that vary among many runs, with their values; "" if not needed."""
     rows = [["parameter", "values"]]
     for axis, values in axes(runs).items():
         rows.append([title(axis), ", ".join(dict.fromkeys(said(axis, value) for value in values if value is not None))])
@@ -138,7 +138,7 @@ def _wide(runs: Sequence[Run]) -> str:
 
 
 def _long(runs: Sequence[Run]) -> str:
-    """Return a row for each run: its parameters, then its figures; totals follow from figures per call."""
+    """Return a table with a row for each run: its parameters, then its figures, without the section of totals."""
     every = axes(runs)
     found = [row for section, rows in _rows(runs).items() if section != "totals" for row in rows]
     lines = [[*(title(axis) for axis in every), *(row.label for row in found)]]

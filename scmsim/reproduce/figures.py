@@ -1,6 +1,6 @@
-"""Draw the papers' figures from simulated values, one file each; the SCM manager's tables with published values, too.
+"""Draw the papers' figures from simulated values, one file each; for the SCM manager's tables, also with published values.
 
-A figure has the axes of the document, and its systems as far as models of them exist.  Times are estimates.
+A figure has the axes of the document's figure, and those of its systems for which models exist.  Times are estimates.
 """
 
 import os

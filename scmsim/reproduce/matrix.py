@@ -1,7 +1,8 @@
-"""The thesis's matrix as a result: the table of the sweep `sweep-thesis`, or a few of its cells replayed at small size.
+"""Return the thesis's matrix as a result: the table of the sweep `sweep-thesis`, or a few of its cells replayed at small size.
 
-A cell passes over one file in units until `total` bytes are moved (workload/thesis.py); the thesis prints the cells of the write
-operation for files of 1, 8, 64 and 1024 MiB.  Figures 14 to 16 are missing: they show misses of data caches, which no model has.
+In a cell, a program passes over one file in units until `total` bytes are moved (workload/thesis.py).  The thesis prints the cells
+of the write operation for files of 1, 8, 64 and 1024 MiB.  Figures 14 to 16 are missing, because they show misses of data caches,
+which are not modelled here.
 """
 
 import os

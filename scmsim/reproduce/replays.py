@@ -1,4 +1,4 @@
-"""Replays of the reproduction, without footprints, because the documents' rows were evaluated that way.
+"""Replay for the reproduction, always without footprints, because the documents' rows were evaluated that way.
 
 docs/validation/reproduce.md describes the effect.
 """
@@ -16,7 +16,7 @@ replay = functools.partial(pipeline.replay, footprints=footprint.NONE_AT_ALL)
 
 
 class Rows:
-    """Operations in memory as a source; `operations` is an array of OP."""
+    """A source of operations that are in memory; `operations` is an array of OP."""
 
     header: dict[str, Any] = {"tool": "scmsim reproduce"}
 

@@ -1,13 +1,13 @@
 """Compare published rows with simulated rows: the table, the document of each row, and the verdicts.
 
-Only rows with a falsifiable result get a verdict: kinds exact and derived, by the columns that did not set a cost of
-the model.  An exact row is met if the values are equal.  A derived row with `about` or `equals` is met within a factor
-of 1.25 and near within 2; to be met, a ratio's distance from 1 (its logarithm) must also be within a factor of 2 of the
-published distance.  For `range`, the greatest value counts; `at_most`, which has no lower bound, gets no verdict.  The
-opposite sign, or the other side of 1, is contradicted.  Of several columns, the worst decides.
+Only rows with a falsifiable result get a verdict: rows of the kinds exact and derived, and of these only the columns that did
+not set a cost of the model.  An exact row is met if the values are equal.  A derived row with the relation `about` or `equals` is
+met within a factor of 1.25 and near within 2; to be met, a ratio's distance from 1 (its logarithm) must also be within a factor
+of 2 of the published distance.  For `range`, the greatest value counts; `at_most`, which has no lower bound, gets no verdict.  A
+value with the opposite sign, or a ratio on the other side of 1, is contradicted.  Of several columns, the worst one decides.
 
-No verdict comes from the 90 % intervals of `scmsim.result.intervals`: a row is a ratio, a share, or a figure of a model and kernel
-that were not measured, and the intervals of time are from these documents.
+No verdict uses the 90 % intervals of `scmsim.result.intervals`, because a row is a ratio, a share, or a figure of a model and
+kernel that were not measured, and because the intervals of time are derived from these documents.
 """
 
 import csv
@@ -27,7 +27,7 @@ from scmsim.pipeline.arguments import Progress
 from scmsim.pipeline.compile_ahead import compile_missing
 
 DOCUMENTS = ("scmfs", "thesis", "vsm", "scm_manager")  # modules of this package
-MET, NEAR = 1.25, 2.0  # factors; not a claim of accuracy: the table shows every ratio
+MET, NEAR = 1.25, 2.0  # factors of the verdicts; they claim no accuracy, since the table shows every ratio
 FACTOR = f"a factor of {MET} (not checked)"
 
 KINDS = {
@@ -38,14 +38,14 @@ KINDS = {
 }
 VERDICTS = ("met", "near", "off", "contradicted")  # best first
 INFORMATIVE = ("exact", "derived")  # kinds that the summary counts
-CALLS = ("mkdir", "create", "open", "write", "read", "fsync", "stat", "readdir", "close", "unlink")  # to compile ahead
+CALLS = ("mkdir", "create", "open", "write", "read", "fsync", "stat", "readdir", "close", "unlink")  # compiled ahead
 RATIOS = ("ratio",)  # units in which 1 means no difference
 
 Number = int | float
 
 
 class Published(NamedTuple):
-    """A row of published.csv as text."""
+    """A row of published.csv, whose fields are text."""
 
     id: str
     source: str
@@ -66,13 +66,13 @@ class Published(NamedTuple):
 class Answer:
     """The simulated answer to a published row."""
 
-    # a single value; (least, greatest) for a range; one value per system if the published row lists several
+    # a value; (least, greatest) for a range; or a value for each system if the published row lists several
     simulated: Number | tuple[Number, ...] | str | None
     kind: str = "derived"  # one of KINDS
-    note: str = ""  # what was run, and the reason for a difference
-    holds: bool | None = None  # for a trend: whether the direction equals the published one
-    set_by_row: tuple[int, ...] = ()  # columns that set a cost of the model, and so have no verdict
-    # the simulated value including a cost that the document left out; the note names the cost
+    note: str = ""  # what was run, and why the value differs from the published one
+    holds: bool | None = None  # for a trend: whether its direction is the published one
+    set_by_row: tuple[int, ...] = ()  # columns that set a cost of the model, and therefore have no verdict
+    # the simulated value including a cost that the document left out, which the note names
     with_cost: Number | None = None
 
 
@@ -106,7 +106,7 @@ class Row:
 
     @property
     def judged(self) -> list[tuple[float, float]]:
-        """Return pairs (simulated, published) of the columns that did not set a cost; empty if they cannot be paired."""
+        """Return (simulated, published) for each column that did not set a cost; empty if the values cannot be paired."""
         ours, theirs = self.simulated_numbers, self.published_numbers
         if len(ours) != len(theirs) or self.published.relation == "range":
             return []
@@ -139,7 +139,7 @@ class Row:
 
     @property
     def tolerance(self) -> str:
-        """Return, as text, how far a row may be off and still be met; "" if the row has no verdict."""
+        """Return text on how far a row may be off and still be met; "" if the row has no verdict."""
         if not self.verdict:
             return ""
         if self.published.relation == "range":
@@ -148,7 +148,7 @@ class Row:
 
     @property
     def informative(self) -> bool:
-        """Return whether the row has a verdict, or would have one without --quick."""
+        """Return whether the row has a verdict or would have one without --quick."""
         not_run = self.answer.simulated is None and self.answer.kind in INFORMATIVE
         return not_run or self.verdict is not None
 
@@ -176,7 +176,7 @@ class Row:
         return "near" if factor <= NEAR else "off"
 
     def as_dict(self) -> dict[str, object]:
-        """Return the row as JSON-able values."""
+        """Return the row as values that can be written as JSON."""
         p, ours = self.published, self.answer.simulated
         return {
             "id": p.id, "document": self.document, "kind": self.answer.kind, "published": p.value, "relation": p.relation,
@@ -203,7 +203,7 @@ def titles() -> dict[str, str]:
 
 
 def summary(rows: Iterable[Row]) -> dict[str, int]:
-    """Return the numbers of informative rows, of those that were run, and of each verdict."""
+    """Return the number of rows that can have a verdict, of those that were run, and of rows by verdict."""
     known = [row for row in rows if row.informative]
     counts = {verdict: sum(row.verdict == verdict for row in known) for verdict in VERDICTS}
     return {"rows_with_information": len(known), "run": sum(counts.values()), **counts}
@@ -216,15 +216,15 @@ def reproduce(
     start: Callable[[], None] | None = None,
     progress: Progress = lambda *_: None,
 ) -> Iterator[Row]:
-    """Yield the rows of the wanted ids or documents (none: all), in the order of the table.
+    """Yield the rows of the wanted ids or documents (all rows if none are given), in the order of the table.
 
     Parameters
     ----------
     wanted : ids such as "VSM-1", or documents: scmfs, thesis, vsm, scm_manager
     quick : bool
-        Small workloads; rows that need gigabytes get no simulated value (`full_only`).
+        Whether to use small workloads, in which rows that need gigabytes get no simulated value (`full_only`).
     jobs : int
-        Processes, each with some rows of a document at a time (`PARTS`); 1: this process.
+        Number of processes, each of which runs some rows of a document at a time (`PARTS`); 1 means this process.
     start : callable, optional
         Called first in each process.
     progress : callable(what, done, total), optional
@@ -277,7 +277,7 @@ def _chosen(wanted: Iterable[str]) -> list[tuple[Published, str]]:
 
 
 def _parts(chosen: list[tuple[Published, str]]) -> list[list[tuple[Published, str]]]:
-    """Divide the rows into independent pieces of work: the slow PARTS first, then the rest of each document."""
+    """Divide the rows into independent pieces of work: first the slow PARTS, then the rest of each document."""
     left = {row.id: (row, document) for row, document in chosen}
     documents = dict.fromkeys(document for _, document in chosen)
     parts = [[left.pop(name) for name in part if name in left] for each in documents for part in _module(each).PARTS]

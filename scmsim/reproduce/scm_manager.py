@@ -1,8 +1,8 @@
-"""The SCM driver and manager ("Research on a software architecture for SCM"): its tables, simulated for the paper's board.
+"""Simulate the tables of the SCM driver and manager ("Research on a software architecture for SCM") for the paper's board.
 
-Times are estimates from counts: machine xscale, media feram, sdram and nand.  fs/scm_manager/costs names the costs that were set by
-single figures of these tables (derived by tools/calibration/scm_manager.py); docs/models/scm_manager.md has every system of every
-row.
+Times are estimates from counts on the machine xscale and the media feram, sdram and nand.  fs/scm_manager/costs names the costs
+that were set by single figures of these tables (derived by tools/calibration/scm_manager.py).  docs/models/scm_manager.md has every
+system of every row.
 """
 
 from functools import cache, partial
@@ -22,12 +22,12 @@ TITLE = "The SCM driver and manager"
 SOURCES = ("scm-manager",)
 
 MACHINE, BOARD = "xscale", "64MiB"
-COLUMNS = ("fat-nand", "fat-scm", "ext2-scm", "scm-manager")  # of Tables 3 to 5
+COLUMNS = ("fat-nand", "fat-scm", "ext2-scm", "scm-manager")  # columns of Tables 3 to 5
 SYSTEMS, POLICIES = COLUMNS, ("base-4k",)
 PARTS = ()
 MEDIUM = {"fat-nand": "nand", "fat-scm": "feram", "ext2-scm": "feram", "scm-manager": "feram"}
-OBJECT_OPS = ("malloc", "free", "load", "store")  # not system calls in the paper's test
-TIMES = 10  # executions of each case, as in the paper
+OBJECT_OPS = ("malloc", "free", "load", "store")  # operations that are not system calls in the paper's test
+TIMES = 10  # number of executions of each case, as in the paper
 
 TABLE2 = {
     "SCMM-1": ("malloc", 512), "SCMM-2": ("free", 512), "SCMM-3": ("store", 512), "SCMM-4": ("store", 1024),
@@ -39,8 +39,8 @@ TABLE3 = {
     "SCMM-17": ("close", 512),
 }  # fmt: skip
 PROGRAMS = {"SCMM-21": "distillery", "SCMM-22": "ftpget", "SCMM-23": "insmod", "SCMM-24": "cp", "SCMM-25": "cat"}
-# The paper gives the times of the first two per 512 bytes; cp's time must be per 512 bytes, too, since five files took less time
-# than one cold read of 4096 bytes in Table 3.
+# The paper gives the times of the first two programs per 512 bytes.  cp's time must be per 512 bytes too, because five files took
+# less time than one cold read of 4096 bytes in Table 3.
 PER_PIECE = ("distillery", "ftpget", "cp")
 
 
@@ -55,14 +55,14 @@ def _rows(rows: list[tuple[str, int, int, int, int, int]], count: int) -> Rows:
 
 
 def run(fs: str, trace: Any, medium: str = "", **params: str) -> Any:
-    """Replay a trace on the paper's board, with a breakdown by operation."""
+    """Return the run of a trace on the paper's board, with a breakdown by operation."""
     given = {fs: {"capacity": BOARD, **params}}
     source = cast(Source, trace)
     return replay(source, fs, MACHINE, medium=medium or MEDIUM[fs], params=given, by="op", paging="base-4k").runs[0]
 
 
 def nanoseconds(run: Any, op: str | None, calls: int) -> float:
-    """Return the estimated ns of all operations of a kind in a run (None: all kinds), which made `calls` system calls."""
+    """Return the estimated ns of a run's operations of a kind (None: all kinds), which made `calls` system calls."""
     counters = run.groups.get(op, {}) if op else run.counters
     return estimate(counters, timing(MACHINE), media.read(run.medium), calls=calls).total_ns
 
@@ -86,7 +86,7 @@ def micro(fs: str, size: int, medium: str = "") -> dict[str, float]:
 
 @cache
 def program(fs: str, app: str, interface: str) -> float:
-    """Return ms of one run of a program over the five files, without its own work (Table 5)."""
+    """Return the ms of one run of a program over the five files, without the program's own work (Table 5)."""
     source = memory_objects.Workload(app=app, interface=interface, repeats=TIMES)
     cold = {} if fs == "scm-manager" else {"mount": "sync", "page_cache": "cold"}
     found = run(fs, source, **cold)
@@ -115,7 +115,7 @@ def baseline(row: str) -> float:
 
 
 def with_own_work(row: str, simulated: list[float]) -> list[float]:
-    """Return the columns plus the programs' own work: the published minus the simulated SCM manager's time."""
+    """Return the columns plus the programs' own work: the published minus the simulated time of the SCM manager."""
     own = max(values(row)[-1] - simulated[-1], 0)
     return [own + time for time in simulated]
 
@@ -140,7 +140,7 @@ def latency(medium: str) -> float:
 
 
 NAND, FAT, EXT2, MANAGER = range(len(COLUMNS))
-SET = {  # row -> the cost that was fitted to it, and the columns that therefore test nothing
+SET = {  # row -> (the cost that was fitted to it, the columns that therefore have no verdict)
     "SCMM-1": ("the cost of malloc", ()), "SCMM-2": ("the cost of free", ()),
     "SCMM-9": ("a directory entry's 8 bytes (the SCM manager's creat)", (MANAGER,)),
     "SCMM-10": ("open of the SCM manager, FAT (both its columns) and ext2", (NAND, FAT, EXT2, MANAGER)),

@@ -1,7 +1,8 @@
-"""Superpages in SCMFS (Qiu and Reddy, 2013): its conclusion and section V, on the machine core2-q8200 with 4 GiB of SCM.
+"""Simulate the conclusion and section V of the SCMFS superpage paper (Qiu and Reddy, 2013).
 
-The paper gives averages over runs whose file sizes it does not state; the sizes here are our choice (docs/models/scmfs.md).  The
-migration thread has its own core: its events are left out of misses and time.  Nothing is fitted.
+The machine is core2-q8200 with 4 GiB of SCM.  The paper gives averages over runs whose file sizes it does not state; the sizes here
+are our choice (docs/models/scmfs.md).  The migration thread has its own core, so its events are left out of misses and time.
+Nothing is fitted.
 """
 
 from functools import cache
@@ -33,13 +34,13 @@ CUTS = 6  # pieces of a trace between which its space is measured
 
 
 def run(trace: Source, fs: str) -> Run:
-    """Replay a trace on the paper's machine."""
+    """Return the run of a trace on the paper's machine."""
     params = {fs: {"capacity": 4 * GIB}}
     return replay(trace, fs, MACHINE, paging=PAGING, medium=MEDIUM, params=params).runs[0]
 
 
 def walks_and_time(found: Run) -> tuple[int, float, float]:
-    """Return (data page walks, estimated ns, ns including writes' waits for migrations), without the migration thread."""
+    """Return (data page walks, estimated ns, ns including the waits of writes for migrations), without the migration thread."""
     away = found.sites.get("migration", {})
     counts = {name: count - away.get(name, 0) for name, count in found.counters.items()}
     walks = counts["dtlb_load_misses_walk_completed"] + counts["dtlb_store_misses_walk_completed"]
@@ -49,7 +50,7 @@ def walks_and_time(found: Run) -> tuple[int, float, float]:
 
 @cache
 def writes(fs: str, size: int, record: int) -> dict[str, Measure]:
-    """Return (walks, ns, ns with waiting) of IOzone's sequential (write, rewrite) and random test (read, write)."""
+    """Return the `Measure` of IOzone's sequential test (write, rewrite) and of its random test (read, write)."""
     part, whole = (
         walks_and_time(run(cast(Source, iozone.Workload(size, size, record, record, 0, tests)), fs))
         for tests in ("0", "0,2")
@@ -102,7 +103,7 @@ def _time(quick: bool) -> Answer:
 
 
 def _fragmentation(quick: bool) -> Answer:
-    """Answer with the wasted share of allocated bytes, averaged over points of each trace while files exist."""
+    """Answer with the wasted share of allocated bytes, averaged over points of each trace at which files exist."""
     size, count = _sizes(quick)[0], 10 if quick else 16
     common: dict[str, Any] = {
         "files": count,
@@ -127,13 +128,13 @@ def _fragmentation(quick: bool) -> Answer:
 
 
 def _waste_percent(trace: Source) -> float:
-    made = joined(list(trace.batches()))  # generated once: Postmark draws 2 random numbers per byte of content
+    made = joined(list(trace.batches()))  # once: Postmark draws 2 random numbers per byte
     cuts = [run(Rows(trace.files, made[: len(made) * k // CUTS]), "scmfs-lp").space for k in range(1, CUTS)]
     return mean(100 * cut["waste_bytes"] / max(cut["allocated_bytes"], 1) for cut in cuts)
 
 
 def _spread(size: int, record: int) -> float:
-    """Return how far the fewest walks of a system are below the most walks of a system, in percent."""
+    """Return by how many percent the system with the fewest walks is below the system with the most walks."""
     counts = [writes(fs, size, record)["sequential"][0] for fs in (*PAIR, *BASELINES)]
     return 100 * (1 - min(counts) / max(counts))
 

@@ -1,12 +1,13 @@
-"""The thesis on the TLB overhead of ext4, ext4-DAX and NOVA (University of Maine, 2020): its chapters 4 and 5.
+"""Simulate chapters 4 and 5 of the thesis on the TLB overhead of ext4, ext4-DAX and NOVA (University of Maine, 2020).
 
 The thesis used Ubuntu 16.04 with a Linux "4.1" and the NOVA of 2016 on an i7-8700K with DRAM as persistent memory.  Its profiles
 name functions that 4.1 does not have (`percpu_down_read` in a write, since August 2015), and `dax_do_io`, which 4.10 does not use.
 The models are NOVA's FAST'16 variant with costs of a 5.13 kernel, and ext4 with costs measured on Ubuntu 16.04's kernel 4.4.
 
 Program 1 opens its file without O_TRUNC and writes from offset 0, and each experiment is the mean of ten runs (chapter 5).  So all
-runs of ext4-DAX but the first overwrite the file.  NOVA is formatted by its own mount (Table 5: -o init), so each run writes a new
-file.  Its published total and profiles (TLB-15 to -21) agree: ten runs over one file would have 1.38 times the published total.
+runs on ext4-DAX except the first overwrite the file.  NOVA is formatted by its own mount (Table 5: -o init), so each run writes a
+new file.  NOVA's published total and profiles (TLB-15 to -21) agree with this: ten runs over one file would have 1.38 times the
+published total.
 """
 
 import math
@@ -67,7 +68,7 @@ def _share(run: Run, *sites: str) -> float:
 
 
 def _matrix(quick: bool, metric: str) -> tuple[float, float]:
-    """Return least and greatest value of a metric over units and file systems, with persistent memory on 4 KiB pages."""
+    """Return (least, greatest) value of a metric over units and file systems, with persistent memory on 4 KiB pages."""
     total = 64 * MI if quick else 10 * GI
     units = (KI, 64 * KI, 4 * MI) if quick else tuple(KI << i for i in range(13))
     values = [_metric(run, metric) for unit in units for run in _writes(ALL, unit, total, "base-4k").values()]
@@ -108,7 +109,7 @@ def _miss_rate(personality: str, quick: bool) -> Answer:
 def _fwrite(quick: bool) -> Answer:
     """Answer with the ratio of ext4-DAX to NOVA for fwrite.
 
-    stdio writes whole buffers of 4 KiB.  The same libc fills them on both file systems, and its share is published for one.
+    stdio writes whole buffers of 4 KiB.  The same libc fills them on both file systems, and its share is published for ext4-DAX.
     """
     totals = (64 * MI,) if quick else (GI, 20 * GI)
     runs = [_writes(f"{DAX},{NOVA}", 4 * KI, total) for total in totals]
@@ -121,7 +122,7 @@ def _fwrite(quick: bool) -> Answer:
 
 
 def _of_ten(fs: str, total: int) -> float:
-    """Return the mean traffic of ten runs of Program 1 over one file: the first appends, the others overwrite."""
+    """Return the mean traffic of ten runs of Program 1 over one file, of which the first appends and the rest overwrite."""
     first, later = _traffic(_writes(fs, KI, total)[fs]), _traffic(_writes(fs, KI, total, op="rewrite")[fs])
     return (first + (RUNS - 1) * later) / RUNS
 
@@ -139,7 +140,10 @@ def _nova_over_dax(gigabytes: int, quick: bool) -> Answer:
 
 
 def _dax_do_io(quick: bool) -> Answer:
-    """Answer with the share of `dax_do_io`: look-up of blocks with its handle (one of an append's three), allocation, copy."""
+    """Answer with the share of traffic in `dax_do_io`: allocation, copy, and look-up of blocks with its journal handle.
+
+    The handle is one of the three of an append.
+    """
     run = _writes(DAX, 4 * KI, 64 * MI)[DAX]
     share = _share(run, "mapping", "allocation", "zeroing", "copy") + _share(run, "journal handle") / 3
     note = (

@@ -1,6 +1,7 @@
-"""Draw the thesis's figures from the models; numbers printed in the thesis are shown as points.
+"""Draw the thesis's figures from the models, with numbers printed in the thesis as points.
 
-Left out: Figures 8 to 13 (see matrix.py), 1 and 2 (drawings), 14 to 16 (data caches: no model), and the hard disk (no model).
+Left out are Figures 8 to 13 (see matrix.py), 1 and 2 (drawings), 14 to 16 (data caches, not modelled), and the hard disk (not
+modelled).
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,12 +25,12 @@ IOZONE = {5: ("0", "write and rewrite"), 6: ("0,4", "rewrite of one record"), 7:
 
 
 class Profile(NamedTuple):
-    """Shares of TLB traffic by mechanism: the model's sites, and the thesis's profile of the same code, in %."""
+    """What a figure of shares of TLB traffic shows: the model's sites, and the thesis's profile of the same code, in %."""
 
     fs: str
     unit: int
     total: int  # GiB
-    sites: Mapping[str, tuple[str, ...]]  # mechanism -> sites; all others are "other"
+    sites: Mapping[str, tuple[str, ...]]  # mechanism -> sites; remaining sites are "other"
     published: Mapping[str, float]
 
 
@@ -148,7 +149,7 @@ def _traffic(kind: str, where: str, total: int) -> Chart:
 
 
 def _growth(quick: bool) -> Chart:
-    """Draw the effect of the total size in Figures 26 to 31: NOVA's traffic / ext4-DAX's traffic, units of 1 KiB."""
+    """Draw the effect of the total size in Figures 26 to 31: NOVA's traffic / ext4-DAX's traffic in units of 1 KiB."""
     rows: Rows = []
     for total in (16 * MI, 64 * MI, 256 * MI) if quick else (64 * MI, GI, 4 * GI, 16 * GI, 24 * GI):
         nova, dax = (thesis._traffic(thesis._writes(fs, KI, total)[fs]) for fs in (NOVA, DAX))

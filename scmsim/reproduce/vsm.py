@@ -1,8 +1,8 @@
-"""Virtual superpages and multi-grained copy-on-write (VSM): exact for its examples, estimated times for its evaluation.
+"""Simulate the VSM paper (virtual superpages and multi-grained copy-on-write): its examples exactly, its evaluation by estimates.
 
 Counts follow from the models; times are estimates for the paper's machine (E5-2640 v4) with DRAM as persistent memory.  Files,
 requests and Postmark's numbers are scaled down; a ratio compares the same calls on both systems.  No constant is fitted to these
-rows.  One core's copy bandwidth is a published measurement of its family (CORE_GB_S), instead of the machine's estimate.
+rows.  The copy bandwidth of a core is a published measurement of the CPU's family (CORE_GB_S) instead of the preset's estimate.
 """
 
 from collections.abc import Callable
@@ -28,14 +28,14 @@ SOURCES = ("vsm",)
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 FILE_BYTES = 8 * GIB
 SMALL = 2000  # files of 4 KiB
-TLB_PAGES = 2048  # more than the TLB has entries
+TLB_PAGES = 2048  # pages; more than the TLB has entries
 # Figure 1 shows 1 to 2048 KB; so does Figure 5, since IV.B mentions cases "when the I/O size is less than the superpage size".
 SIZES = tuple(1 << k for k in range(10, 22))
 PAGE = 4096
 OLD: dict[str, str | int] = {"version": "original"}  # PMFS of Linux 4.4.30: non-temporal copies
 COW: dict[str, str | int] = {"data_path": "cow"}
-# IV.B: PMFS-2MB's read throughput grows faster with the request size than PMFS-4KB's, and vsm's is less only by its TLB misses.  So
-# both look up one block at a time; with PMFS's own loop over pages of 4 KiB, PMFS-2MB would grow like PMFS-4KB.
+# IV.B: with the request size, the read throughput of PMFS-2MB grows faster than that of PMFS-4KB, and that of VSM is lower only by
+# its TLB misses.  So both look up one block at a time; with PMFS's own loop over pages of 4 KiB, PMFS-2MB would grow like PMFS-4KB.
 BLOCKS: dict[str, str | int] = {"lookup": "block"}
 PARAMS: dict[str, dict[str, str | int]] = {
     "vsm": OLD,
@@ -48,10 +48,10 @@ MEDIUM = "nvdimm"
 SYSTEMS, POLICIES = (*PARAMS, "nova-cow", "vsm-1g"), (*PAGING.values(), "directmap-1g")
 PARTS = ()
 # One core of a Broadwell-E with DDR4-2133 copies 25,000,000 bytes in 4.5 ms (stackoverflow.com/questions/39260020), 5.6 GB/s.
-# A line passes the core's fill buffers twice, loaded and stored, so each direction has twice that bandwidth.  The machine's preset
-# has an estimate, 7.
+# A line passes the core's fill buffers twice, loaded and stored, so each direction alone has twice that bandwidth.  The machine's
+# preset has an estimate, 7 GB/s.
 CORE_GB_S = 2 * 5.56
-# CPUs that flush swapped entries: the writer's CPU, as in the paper's figures; all CPUs, as correctness requires
+# CPUs that flush swapped page-table entries: only the writer's CPU, as in the paper's figures; or all CPUs, as is correct
 LOCAL, SAFE = "local", "broadcast"
 OTHER_CPUS = (
     "estimated time; the cost left out: one multicast per write, as the other CPUs must invalidate swapped entries, too"
@@ -62,10 +62,10 @@ class Requests(Rows):
     """One thread's requests of one size over an existing file: in order, or at random.
 
     The tests of a figure share one file ("an existing 8GB file"; II.A: "to write the two existing 8GB-sized files with various I/O
-    sizes"), starting with 1 KiB.  fio lays the file out in order with the first test's requests, so each page is an entry in NOVA's
-    log, and does not rewrite a file that is long enough (filesetup.c).  Random writes of 1 KiB leave its pages in random places for
-    the larger requests (tests/verification/reasons, `of_state`).  With `unit`, the file was written in order, `unit` bytes at a
-    time; 0: all at once.
+    sizes") and start with requests of 1 KiB.  fio writes the file in order with the first test's requests, so that each page has an
+    entry in NOVA's log, and does not rewrite a file that is long enough (filesetup.c).  Random writes of 1 KiB leave the pages in
+    random places for the larger requests (tests/verification/reasons, `of_state`).  With `unit`, the file was written in order,
+    `unit` bytes at a time; 0 means all at once.
     """
 
     def __init__(self, op: int, order: str, size: int, calls: int, most: int, unit: int | None = None) -> None:
@@ -108,7 +108,7 @@ def run(fs: str, source: Source, **params: str | int) -> Run:
 
 
 def nanoseconds(fs: str, source: Source, **params: str | int) -> np.ndarray:
-    """Return the time of all calls, ns: (without multicasts, as in the paper; with one multicast per write)."""
+    """Return the time of all calls, ns, in two variants: without multicasts, as in the paper, and with one per write."""
     if fs != "vsm":
         return np.full(2, sum(run(fs, source, **params).time_ns.values()))
     each = [run(fs, source, shootdown=shootdown, **params) for shootdown in (LOCAL, SAFE)]
@@ -123,7 +123,7 @@ def cell(fs: str, op: int, order: str, size: int, quick: bool) -> np.ndarray:
 
 
 def faster(fs: str, than: str, op: int, order: str, sizes: tuple[int, ...], quick: bool) -> tuple[float, float]:
-    """Return the mean over the sizes of `than`'s time / `fs`'s time, in both variants of `nanoseconds`."""
+    """Return the mean over the sizes of (time of `than` / time of `fs`), in both variants of `nanoseconds`."""
     ratios = [cell(than, op, order, size, quick) / cell(fs, op, order, size, quick) for size in sizes]
     return mean(float(r[0]) for r in ratios), mean(float(r[1]) for r in ratios)
 
@@ -134,8 +134,8 @@ def _throughput(fs: str, than: str, op: int, order: str, sizes: tuple[int, ...],
     return Answer(local, "derived", OTHER_CPUS if swaps else "estimated time", with_cost=safe if swaps else None)
 
 
-# Instructions of Postmark itself per byte, in blocks of 512 bytes through streams (its defaults), counted with
-# `valgrind --tool=lackey` for files of 2,000,000 bytes: Debian's 1.53-2, glibc 2.36.
+# Postmark's own instructions per byte, with blocks of 512 bytes and streams (its defaults), counted with
+# `valgrind --tool=lackey` for files of 2,000,000 bytes (Debian's Postmark 1.53-2, glibc 2.36).
 OWN = {WRITE: 0.45, READ: 0.42}
 
 
@@ -159,7 +159,7 @@ def own_work(files: int, transactions: int) -> float:
 
 @cache
 def mail(fs: str, quick: bool, transactions: int = 0) -> np.ndarray:
-    """Return Postmark's elapsed time, ns, scaled down, in both variants; transactions = 0: one per file."""
+    """Return the elapsed time, ns, of a scaled-down Postmark in both variants; `transactions` = 0 means one per file."""
     files = 15 if quick else 60
     work = files, transactions or files
     return nanoseconds(fs, cast(Source, mail_source(*work)), capacity=4 * GIB) + own_work(*work)
@@ -204,7 +204,7 @@ def _waste(page: int, quick: bool) -> Answer:
 
 
 def _closed_waste(quick: bool) -> Answer:
-    """Answer with the larger ratio vsm / pmfs-4k: waste of closed large files, or small files that fit (inverse)."""
+    """Answer with the larger of two ratios: waste of closed large files, vsm / pmfs-4k; small files that fit, pmfs-4k / vsm."""
     source = postmark.Workload(files=15 if quick else 60, transactions=0, size_low=2_000_000, size_high=6_000_000)
     rows = joined(list(source.batches()))
     kept = rows[: int(np.argmax(rows["op"] == UNLINK))]

@@ -1,4 +1,4 @@
-"""Result of an experiment: a manifest and one Run per combination, written and read under a schema version.
+"""Result of an experiment: a manifest and one Run per combination of models, stored with the version of its schema.
 
 The simulator, the perf harness and the emulated machine all return a Result, so that a prediction and a measurement are two
 rows of one table.  JSON and Parquet keep everything and can be read back; CSV keeps one flat row per run.
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 SCHEMA = 1
 SUFFIXES = (".json", ".csv", ".parquet")
 _PARQUET_KEY = b"scmsim.result"  # the whole result as compressed JSON in the metadata of the Parquet file
-_MAX_JSON = 1 << 30  # most bytes of this JSON; the whole matrix of the thesis needs less than 1 % of it
+_MAX_JSON = 1 << 30  # maximum bytes of this JSON; the whole matrix of the thesis needs less than 1 % of it
 
 
 @dataclass(repr=False)
 class Result:
-    """All runs of one experiment and the manifest with their provenance (see `scmsim.result.provenance`)."""
+    """All runs of one experiment, and the manifest, which has their provenance (see `scmsim.result.provenance`)."""
 
     manifest: dict[str, Any] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Result:
         return self.table()
 
     def notes(self) -> list[str]:
-        """Return the failures and warnings of all runs, each once, after its run's names."""
+        """Return the failures and warnings of all runs, each once, with the names of its run in front."""
         return notes_of(self.runs)
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -83,8 +83,8 @@ class Result:
     def rows(self, level: str = "run") -> list[dict[str, Any]]:
         """Return flat rows: one per run, per site or per group (operation or file).
 
-        Rows of sites and groups name their run and repeat its `calls`, but their counters are totals: divide for figures per
-        call.
+        Rows of sites and groups name their run and repeat the run's `calls`, but their counters are totals: divide them by
+        `calls` for figures per call.
         """
         return rows_of(self.runs, level)
 
@@ -95,7 +95,7 @@ class Result:
         return pandas.DataFrame.from_records(self.rows(level))
 
     def table(self, by: str | None = None, **how: Any) -> str:
-        """Return a plain-text comparison, runs as columns; `by` = "site", "op", "file" or "group" adds the breakdown.
+        """Return a plain-text comparison with runs as columns; `by` = "site", "op", "file" or "group" adds a breakdown.
 
         `how` chooses rows, ratios and the format (see `scmsim.result.table.text`).
         """
@@ -109,7 +109,7 @@ class Result:
         return html(self.runs)
 
     def write(self, path: str | pathlib.Path, level: str = "run") -> pathlib.Path:
-        """Write by suffix (.json, .csv, .parquet), atomically; return the path.
+        """Write the result in the format of the suffix (.json, .csv, .parquet), atomically; return the path.
 
         The table of .csv and .parquet has the rows of `level`, as `rows` returns them; .json and .parquet also keep
         everything else.
@@ -126,7 +126,7 @@ class Result:
         return path
 
     def _inputs(self) -> list[str]:
-        """Return the files that the result was computed from, as its manifest names them; a manifest may hold anything."""
+        """Return the files that the result was computed from, by its manifest; a manifest without a table of inputs has none."""
         inputs = self.manifest.get("inputs")
         return list(inputs) if isinstance(inputs, dict) else []
 
@@ -144,7 +144,7 @@ class Result:
 
 
 def check_writable(path: str | pathlib.Path) -> pathlib.Path:
-    """Check, before the work starts, that a result can be written to `path`: known suffix, existing folder."""
+    """Check, before the work starts, that `path` has a known suffix and its folder exists; return the path."""
     expect("path", path, (str, os.PathLike), "the name of a file")
     path = pathlib.Path(path)
     if path.suffix not in SUFFIXES:
@@ -196,7 +196,7 @@ def read_all(path: str | pathlib.Path) -> Result:
     folder = pathlib.Path(path)
     if not folder.is_dir() or path == "":  # pathlib treats "" as the current folder
         return read(path)
-    if (folder / "result.json").exists():  # perf run writes it beside other files
+    if (folder / "result.json").exists():  # `perf run` writes other files beside it
         return read(folder / "result.json")
     files = sorted(file for file in folder.iterdir() if file.suffix in (".json", ".parquet"))
     if not files:

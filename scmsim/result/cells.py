@@ -14,7 +14,7 @@ EXTENSIVE = (
     "l1_misses", "l2_misses", "llc_misses", "tlb_traffic", "dtlb_lookups", "dtlb_l1_misses", "dtlb_walks",
     "dtlb_kernel_l1_misses", "dtlb_kernel_walks",
 )  # fmt: skip
-_SAME_OPERATION = {"append": "write"}  # the microbenchmark's name for the thesis' write, which writes a fresh file
+_SAME_OPERATION = {"append": "write"}  # the microbenchmark's name for the thesis's write, which writes a fresh file
 KEYS = ("fs", "operation", "file_bytes", "unit_bytes")
 
 
@@ -33,7 +33,7 @@ class Key(NamedTuple):
 
 
 class Value(NamedTuple):
-    """Mean, sample standard deviation (0 for a single repeat), and number of repeats that have the quantity."""
+    """A quantity over repeats: mean, sample standard deviation (0 for one repeat), and number of repeats that have it."""
 
     mean: float
     deviation: float
@@ -58,8 +58,8 @@ class Cell:
     calls : float
         Mean number of calls of a run; 0 if a run lacks it.
     values : dict of str to Value
-        Counters and metrics.  A counter is the mean over the runs that have it.  A metric follows Table 7: the formula is
-        applied to the mean counters, not averaged over the runs' metrics; its deviation is that of the runs' metrics.
+        Counters and metrics.  A counter is the mean over the runs that have it.  For a metric, as in Table 7, the formula is
+        applied to the mean counters instead of averaging the runs' metrics; its deviation is the deviation of the runs' metrics.
     """
 
     def __init__(self, key: Key, runs: list[Run]) -> None:
@@ -77,7 +77,7 @@ class Cell:
         return found
 
     def per_call(self, name: str) -> Value | None:
-        """Return the quantity, divided by the calls if it grows with them; None if it is absent or the calls are unknown."""
+        """Return a quantity, divided by the calls if it grows with them; None if it or the number of calls is unknown."""
         value = self.values.get(name)
         if value is None or not grows(name):
             return value
@@ -116,10 +116,10 @@ def cells(result: Result, names: Mapping[str, str] | None = None, ignore: Iterab
 
 
 def by_operation(result: Result) -> Result:
-    """Return a result whose cells are the groups of its runs: the kinds of operation of a trace.
+    """Return a result with a cell for each group of each run, that is for each kind of operation of a trace.
 
-    The trace was replayed with `by="op"`, or run in the lab.  The calls of the cells are unknown, so counts are compared per
-    run.
+    The trace must have been replayed with `by="op"`, or run in the lab.  The number of calls of these cells is unknown, so
+    counts are compared per run.
 
     Raises UsageError if a run has no groups.
     """
@@ -163,7 +163,7 @@ def _key(run: Run, names: Mapping[str, str], same: Mapping[str, str], ignore: se
 
 
 def _run_metrics(run: Run) -> dict[str, float]:
-    """Return the metrics of one run: stored ones, which may depend on the model's time, and computed ones for the rest."""
+    """Return the metrics of one run: the stored ones, which may depend on the model's time, and the rest computed."""
     stored = {name: value for name, value in run.metrics.items() if value is not None}
     return {**_computed(run.counters, [run]), **stored}
 
@@ -207,7 +207,7 @@ def _deviation(samples: list) -> float:
 
 
 def _check(run: Run) -> None:
-    """Raise UsageError for a run made in Python with figures that a file could not hold, since they cannot be compared."""
+    """Raise UsageError for a run that was made in Python with figures that no result file may hold."""
     try:
         check(run)
     except ValueError as error:

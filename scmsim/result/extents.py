@@ -1,6 +1,6 @@
-"""Extents of a model's files as a table: file offset -> device offset, and the free space.
+"""Tabulate the extents of a model's files (file offset -> device offset), and of the free space.
 
-Unit: bytes.  A row's `file` is the object id in the trace's side table, -1 for free space, which has no path.
+Unit: bytes.  A row's `file` is the object id in the trace's table of files; -1 for free space, which has no path.
 """
 
 import os

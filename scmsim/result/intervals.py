@@ -1,11 +1,12 @@
-"""90 % intervals of a run's figures, from the models' errors against real kernels and published measurements.
+"""Compute 90 % intervals of a run's figures from the models' errors against real kernels and published measurements.
 
-An error is ln(measured / replayed) of one measured cell.  A model's centre is its mean error, a workload counting once, drawn
-towards 0 as if two more workloads had no error.  Its scale is the root mean square of the errors about the centre, drawn towards
-the 80 % quantile of all models' errors as if two more workloads had that error.  An interval is the centre plus and minus the
-scale times the 90 % quantile of all errors in units of their scales, each centre and scale without the error's own workload.  It
-does not exceed the largest error of all cells, and always contains the figure itself.  A model without measured cells uses its
-family's scale, and a family without them the scale of all models; each has its own quantile, from cells whose model is left out.
+An error is ln(measured / replayed) of one measured cell.  A model's centre is its mean error, in which each workload has weight 1
+and two imaginary workloads without error are added.  A model's scale is the root mean square of its errors about the centre, to
+which two imaginary workloads with the 80 % quantile of all models' errors are added.  An interval is the centre plus and minus
+the scale times a factor: the 90 % quantile of all errors' distances from their centres, each in units of its scale, where centre
+and scale are computed without the error's own workload.  An interval never exceeds the largest error of all cells, and always
+contains the figure itself.  A model without measured cells uses its family's scale, and a family without measured cells the scale
+of all models; for these the factor is computed from cells whose model is left out.
 
 Sources: `workload_residuals.csv` (python -m tests.verification.workload_residuals) and, for a single kind of call on data,
 `residuals.csv`; docs/validation/intervals.md has the share of cells inside.
@@ -24,15 +25,15 @@ from scmsim.result import residuals
 from scmsim.result.run import FOOTPRINTS, TRAFFIC, Run
 
 WORKLOADS = pathlib.Path(__file__).with_name("workload_residuals.csv")
-DEFAULT = "default"  # column `costs`: a replay without --kernel
+DEFAULT = "default"  # value of the column `costs` for a replay without --kernel
 EXACT, UNCHECKED = "exact", "not checked"
 SHARE = 0.9
-_PRIOR = 2  # weight of all models' error in a model's scale, in workloads
+_PRIOR = 2  # number of imaginary workloads that are added to a model's centre and scale
 _TYPICAL = 0.8  # quantile that serves as the common scale of all models' errors
-_FLOOR = 0.002  # least scale: the tables' figures are rounded to about this share
-_LEAST = 0.005  # least distance of a bound from the figure: mostly exact figures are off by as much in a few cells
-_NEVER = 9.0  # error of a figure that is 0 on one side only: outside of every interval
-_FEW = 64  # events; smaller counts have no interval, as the tables have no such cells
+_FLOOR = 0.002  # least scale: the figures in the tables are rounded to about this relative error
+_LEAST = 0.005  # least distance of a bound from the figure: even figures that are mostly exact have such errors in a few cells
+_NEVER = 9.0  # error of a figure that is 0 on one side only, which is outside of every interval
+_FEW = 64  # events; smaller counts have no interval, because the tables have no cells with such counts
 _CALLS = ("append", "rewrite", "read", "wsync")  # kinds of call of `residuals.csv`
 # ratios and times: a small value does not mean few events, so the limit _FEW does not apply
 _RATIOS = {"write_amplification": "pm_stored_bytes", "estimated_ns_per_call": "estimated_ns_per_call"}
@@ -51,7 +52,7 @@ FIGURES = (*_COUNTED, *_RATIOS, *_EXACT)
 
 
 class Interval(NamedTuple):
-    """Bounds of a figure (None if nothing was measured) and the measured cells that the bounds are derived from."""
+    """Bounds of a figure (None if nothing was measured), and a text on the measured cells that they are derived from."""
 
     low: float | None
     high: float | None
@@ -62,7 +63,7 @@ _NONE = Interval(None, None, UNCHECKED)
 
 
 class Cell(NamedTuple):
-    """The error of one measured cell; `group` (a workload or a kind of call) is left out as a whole."""
+    """The error of one measured cell; cells of the same `group` (a workload or a kind of call) are left out together."""
 
     model: str
     family: str
@@ -89,7 +90,7 @@ def family(fs: str) -> str:
 
 @functools.cache
 def _workloads() -> dict[tuple[str, str], list[tuple[str, Cell]]]:
-    """Return (machine, cell) of each row of the table of workloads by counter and costs."""
+    """Return the table of workloads: (counter, costs) -> list of (machine, cell)."""
     found: dict[tuple[str, str], list[tuple[str, Cell]]] = {}
     with WORKLOADS.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -113,9 +114,9 @@ def calls() -> dict[str, tuple[Cell, ...]]:
 
 @functools.cache
 def cells(counter: str, kernel: str | None = None, machine: str | None = None, call: str = "") -> tuple[Cell, ...]:
-    """Return the measured cells nearest to a run: cells of its kind of call, else whole workloads with its costs.
+    """Return the measured cells that are most like a run: cells of its kind of call, else whole workloads with its costs.
 
-    Without cells of the kernel or of the machine these are the cells of the default costs, and of all machines.
+    If there are no cells of the kernel or of the machine, they are the cells of the default costs or of all machines.
     """
     if call in _CALLS and counter in calls():
         return calls()[counter]
@@ -126,13 +127,13 @@ def cells(counter: str, kernel: str | None = None, machine: str | None = None, c
 
 
 def quantile(values: Iterable[float], share: float = SHARE) -> float:
-    """Return the value that a further draw exceeds in at most 1 - share of the cases; the largest if there are too few."""
+    """Return the value that a further draw exceeds in at most 1 - `share` of the cases; the largest if values are too few."""
     ordered = sorted(values)
     return ordered[min(len(ordered), math.ceil(share * (len(ordered) + 1))) - 1]
 
 
 def _fit(base: Sequence[Cell], own: Iterable[Cell]) -> tuple[float, float]:
-    """Return (centre, scale) of the cells `own`: drawn towards 0, and towards the scale of all cells."""
+    """Return (centre, scale) of the cells `own`, with the imaginary workloads added; `base` are the cells of all models."""
     groups: dict[str, list[float]] = {}
     for cell in own:
         groups.setdefault(cell.group, []).append(cell.error)
@@ -144,7 +145,10 @@ def _fit(base: Sequence[Cell], own: Iterable[Cell]) -> tuple[float, float]:
 
 
 def _others(level: str, base: Sequence[Cell], cell: Cell) -> tuple[Sequence[Cell], list[Cell]]:
-    """Return (all cells, cells for the scale) that predict a cell: without its group, above "model" without its model."""
+    """Return (all cells, cells for the scale) from which a cell's error is predicted.
+
+    Left out are the cell's group and, at the levels "family" and "all", its model.
+    """
     rest = [each for each in base if each.group != cell.group]
     if level == "model":
         return rest, [each for each in rest if each.model == cell.model]
@@ -154,7 +158,7 @@ def _others(level: str, base: Sequence[Cell], cell: Cell) -> tuple[Sequence[Cell
 
 @functools.cache
 def _scores(level: str, base: tuple[Cell, ...]) -> tuple[float, ...]:
-    """Return each error's distance from the centre of the other workloads, in units of their scale."""
+    """Return each error's distance from the centre of the cells that predict it, in units of their scale."""
     found = []
     for cell in base:
         rest, own = _others(level, base, cell)
@@ -166,7 +170,7 @@ def _scores(level: str, base: tuple[Cell, ...]) -> tuple[float, ...]:
 
 @functools.cache
 def _factor(level: str, base: tuple[Cell, ...]) -> float:
-    """Return the 90 % quantile of the scores of the cells; for a family or all, no less than for a model."""
+    """Return the 90 % quantile of the cells' scores; for the levels "family" and "all", at least that of "model"."""
     scores = _scores(level, base)
     if level == "model":
         return quantile(scores) if scores else _NEVER
@@ -174,7 +178,7 @@ def _factor(level: str, base: tuple[Cell, ...]) -> float:
 
 
 def bounds(fs: str, base: tuple[Cell, ...]) -> tuple[float, float, str]:
-    """Return the bounds of ln(measured / figure) from the cells of the figure, and a text that names the cells used."""
+    """Return (lower bound, upper bound, text on the cells used) of ln(measured / figure) for a model."""
     level, own, basis = "all", list(base), f"all models, {len(base)} cells"
     for name, found in (
         (fs, [cell for cell in base if cell.model == fs]),
@@ -192,7 +196,7 @@ def of(fs: str, counter: str, kernel: str | None, value: float, machine: str | N
     """Return the 90 % interval of a figure (one of FIGURES) that a model computed.
 
     `kernel` is the Linux version whose costs were charged (`--kernel`); counts of misses have cells for each `machine`.  `call`
-    is the only kind of call of the trace: append, rewrite, read, wsync; for other traces, whole workloads are used.
+    is append, rewrite, read or wsync if the trace has only this kind of call, else "": then whole workloads are used.
     """
     if counter in _EXACT:
         return Interval(value, value, EXACT)
@@ -206,14 +210,14 @@ def of(fs: str, counter: str, kernel: str | None, value: float, machine: str | N
 
 
 def figure(run: Run, name: str) -> float | None:
-    """Return a figure of FIGURES of a whole run."""
+    """Return the figure `name` (one of FIGURES) of a whole run; None if the run lacks it."""
     if name in _EXACT:
         return run.payload.get(name.removeprefix("payload_"))
     return run.counters.get(name, run.metrics.get(name))
 
 
 def fill(run: Run) -> None:
-    """Set a replay's intervals: {figure: {"low", "high", "basis"}}."""
+    """Set the run's `intervals`: {figure: {"low", "high", "basis"}}."""
     kernel, call = run.params.get("kernel"), str(run.cell.get("operation", ""))
     for name in FIGURES:
         value = figure(run, name)
@@ -224,14 +228,17 @@ def fill(run: Run) -> None:
 
 
 def _is_measured(run: Run, name: str, value: float) -> bool:
-    """Return whether the cells apply to a run: it has calls, costs, footprints (TLB figures), and no small count."""
+    """Return whether measured cells apply to a figure: the run has calls, costs and, for TLB figures, footprints.
+
+    A figure that is a small count has none.
+    """
     if not run.is_charged or run.unit != "call" or (name.startswith("dtlb") and FOOTPRINTS not in run.params):
         return False
     return value >= _FEW if name in _COUNTED else value > 0
 
 
 def columns(run: Run) -> dict[str, float | str]:
-    """Return a run's intervals as columns: low_NAME, high_NAME and basis_NAME; no bounds where nothing was measured."""
+    """Return a run's intervals as columns low_NAME, high_NAME and basis_NAME, without bounds where nothing was measured."""
     return {
         f"{part}_{name}": value
         for name, found in run.intervals.items()
@@ -241,7 +248,7 @@ def columns(run: Run) -> dict[str, float | str]:
 
 
 def from_columns(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the intervals that `columns` wrote."""
+    """Return the intervals from a row with the columns that `columns` returns."""
     return {
         name: {part: row.get(f"{part}_{name}") for part in Interval._fields}
         for name in FIGURES

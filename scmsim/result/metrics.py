@@ -1,9 +1,9 @@
-"""Metrics: formulas over counters.  A metric whose counters are absent is absent too, with the reason; it is never 0.
+"""Compute metrics, which are formulas over counters; a metric whose counters are absent is absent too, and never 0.
 
 Sources: the nine metrics of Table 7 of the University of Maine thesis on the TLB cost of NVM file systems (2020), as printed
-there and not as in its MATLAB appendix (48 of its 108 assignments differ); write amplification of Section II.A of the VSM
-paper (extra bytes per useful byte) and the usual ratio; space waste by its equation 1.  Inputs are the fields of
-`counters.SCHEMA`, perf's event names of any Intel generation, and the extra inputs of `compute`.
+there and not as in its MATLAB appendix (48 of the appendix's 108 assignments differ); write amplification as in Section II.A of
+the VSM paper (extra bytes per useful byte), and the usual ratio; space waste by equation 1 of the VSM paper.  Inputs are the
+fields of `counters.SCHEMA`, perf's event names of any Intel generation, and the extra inputs of `compute`.
 """
 
 import re
@@ -33,12 +33,12 @@ class Metric:
 
 
 def _metric(unit: str, meaning: str, inputs: str, formula: Callable[..., float], *others: Way) -> Metric:
-    """Return a metric; `others` are ways for CPUs that do not count the inputs separately, and come first."""
+    """Return a metric; `others` are ways to compute it on CPUs that do not count the inputs separately, and are tried first."""
     return Metric(unit, meaning, (*others, Way(tuple(inputs.split()), formula)))
 
 
 class _Meaningless(ValueError):
-    """Error for a figure that would mean nothing although its inputs are present; its text is the reason."""
+    """Error for a figure that is meaningless although its inputs are present; the text is the reason."""
 
 
 def _ratio(a: Number, b: Number) -> float:
@@ -255,7 +255,7 @@ def compute(
     counters : mapping
         Fields of `counters.SCHEMA` or perf event names; a counter that the producer cannot supply is left out.
     calls : int
-        Calls that the counters cover.
+        Number of calls that the counters cover.
     written_bytes, read_bytes : int
         Payload: bytes that the program requested to write and to read.
     stored_bytes : mapping
@@ -286,7 +286,7 @@ def table7(counters: Mapping[str, Number]) -> Metrics:
 
 
 def canonical(counters: Mapping[str, Number]) -> dict[str, Number]:
-    """Return counters under their own names and under the names that the formulas use.
+    """Return the counters under the names that the formulas use, in addition to their own names.
 
     Any spelling works: "DTLB_LOAD_MISSES.WALK_COMPLETED", "dtlb_load_misses.walk_completed" or the field name.
     """
@@ -331,5 +331,5 @@ def _evaluate(table: Mapping[str, Metric], inputs: Mapping[str, Number], guesses
 
 
 def _event(name: str) -> str:
-    """Return an input under its name on current CPUs: the last of the events that supply it."""
+    """Return the name of an input on current CPUs: the last of the events that supply it."""
     return SUPPLIERS.get(name, (name,))[-1]

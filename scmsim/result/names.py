@@ -1,4 +1,4 @@
-"""Names of runs in a report: the values that distinguish the runs, and short names that fit beside a bar."""
+"""Name the runs of a report: by the values that distinguish the runs, and by short names that fit beside a bar."""
 
 import dataclasses
 import os
@@ -11,7 +11,7 @@ from scmsim.core.text import printable
 from scmsim.core.units import format_bytes
 from scmsim.result.run import SURROUNDINGS, SYNC_AT_END, Run
 
-MOST_LETTERS = 24  # most letters of a name beside a bar
+MOST_LETTERS = 24  # maximum letters of a name beside a bar
 _TITLES = {"file_bytes": "file", "unit_bytes": "unit"}
 _ABSENT_BY_DEFAULT = (*SURROUNDINGS, SYNC_AT_END)
 PARAM = "param."  # prefix of an axis that is a parameter of the models
@@ -19,12 +19,12 @@ REPEAT = "repeat"  # repeat of a measurement, which is not a parameter
 
 
 def is_measured(run: Run) -> bool:
-    """Return whether a run was measured: it has neither a mapping nor a space report (which a page-size policy alone has)."""
+    """Return whether a run was measured, that is, has neither a paging policy nor a space report."""
     return not (run.paging or run.space)
 
 
 def axes(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """Return the axes on which the runs differ, with a value per run: fs, measured or not, names, cell, parameters."""
+    """Return the axes on which the runs differ (fs, measured or not, names, cell, parameters), with a value for each run."""
     columns: dict[str, list[Any]] = {
         "fs": [run.fs for run in runs],
         "result": ["measured" if is_measured(run) else "simulated" for run in runs],
@@ -39,7 +39,7 @@ def axes(runs: Sequence[Run]) -> dict[str, list[Any]]:
 
 
 def _parameters(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """Return the parameters in which runs of one file system differ, except those that their cells name."""
+    """Return the parameters in which runs of the same file system differ, without those that are in the runs' cells."""
     found = {}
     named = {name.rpartition(".")[2] for run in runs for name in run.cell}
     for name in dict.fromkeys(name for run in runs for name in run.params if name.rpartition(".")[2] not in named):
@@ -59,12 +59,12 @@ def _is_of_fs(name: str, fs: str) -> bool:
 
 
 def title(axis: str) -> str:
-    """Return an axis in words: "unit" for `unit_bytes` and `workload.unit`, "stlb.entries" for `machine.stlb.entries`."""
+    """Return the title of an axis: "unit" for `unit_bytes` or `workload.unit`, "stlb.entries" for `machine.stlb.entries`."""
     return _TITLES.get(axis) or axis.split(".", 1)[-1]
 
 
 def said(axis: str, value: Any) -> str:
-    """Return a value of an axis as text, sizes with their suffix."""
+    """Return a value of an axis as text; a size has its suffix."""
     if value is None:
         return "-"
     if axis == "trace":
@@ -74,7 +74,7 @@ def said(axis: str, value: Any) -> str:
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """Return one name per run: the file system and the values that distinguish the run; a number if no value does."""
+    """Return one name per run: the file system and the values that distinguish the run, or a number if no value does."""
     varying = {name: values for name, values in axes(runs).items() if name != "fs"}
     names: list[str] = []
     for i, run in enumerate(runs):
@@ -99,7 +99,7 @@ def unique(names: Iterable[str]) -> list[str]:
 
 
 def short(names: Sequence[str], most: int = MOST_LETTERS) -> list[str]:
-    """Return distinct names that fit: paths without the common folder and suffix, several words in two lines."""
+    """Return distinct names that fit into `most` letters: paths lose a common folder and suffix, long names get two lines."""
     kept = list(names)
     if len(kept) > 1 and all("/" in name for name in kept):
         folder = os.path.commonprefix([name.rpartition("/")[0] + "/" for name in kept]).rpartition("/")[0]
@@ -119,7 +119,7 @@ def _lines(name: str, most: int) -> list[str]:
 
 
 def _cut(line: str, most: int) -> str:
-    """Return a line that fits; a longer line loses its middle."""
+    """Return a line of at most `most` letters; a longer line loses its middle."""
     half = (most - 1) // 2
     return line if len(line) <= most else f"{line[:half]}…{line[half - most + 1 :]}"
 

@@ -25,7 +25,7 @@ def build(
     """Return the manifest of a run.
 
     `inputs` are files that the result depends on; each is recorded with its size in bytes and its SHA-256.  `seeds` has every
-    random seed by its use, `argv` is the command as given (by default `sys.argv`), and `more` are further entries, e.g. the
+    random seed by its purpose, `argv` is the command as given (by default `sys.argv`), and `more` has further entries, e.g. the
     trace's provenance.
     """
     return {

@@ -1,10 +1,10 @@
-"""Closed queueing network: how many calls N threads complete when they wait for each other at shared stations.
+"""Solve a closed queueing network: how many calls N threads complete if they wait for each other at shared stations.
 
-Exact for a product-form network (processor sharing, or first come first served with exponential times), by convolution: all
-terms are positive, so nothing cancels.  Every thread has one call under way; between stations it computes alone for `delay` ns.
-A station may serve faster or slower by the number of threads there (`rates`).  Units: ns.  Source: Buzen, Computational algorithms
-for closed queueing networks, CACM 1973; Reiser and Lavenberg, Mean-value analysis, JACM 1980 (the same solution, the reference in
-the tests).
+The solution is exact for a product-form network (processor sharing, or first come first served with exponential times).  It is
+computed by convolution, whose terms are all positive, so that no rounding errors grow by cancellation.  Every thread has one call
+under way; between stations the thread computes alone for `delay` ns.  The speed of a station may depend on the number of threads
+there (`rates`).  Units: ns.  Source: Buzen, Computational algorithms for closed queueing networks, CACM 1973; Reiser and
+Lavenberg, Mean-value analysis, JACM 1980 (the same solution, the reference in the tests).
 """
 
 from collections.abc import Callable, Sequence
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Station:
-    """Shared part of the machine."""
+    """Shared part of the machine at which threads wait for each other."""
 
     name: str  # name of the part
-    demand: float  # time of a call at the station if no other thread is at the station, ns
+    demand: float  # time that a call spends at the station if no other thread is there, ns
     # speed by the number of threads at the station, relative to one thread; by default always 1
     rates: Callable[[int], float] | None = None
 
@@ -27,8 +27,8 @@ class Load:
 
     threads: int  # number of threads
     calls_per_ns: float  # completed calls of all threads together, per ns
-    present: dict[str, float]  # mean number of threads at each station, waiting ones included
-    busy: dict[str, float]  # share of the time that each station serves
+    present: dict[str, float]  # mean number of threads at each station, including waiting ones
+    busy: dict[str, float]  # share of the time in which each station is busy
     waiting: dict[str, float]  # mean time of a call at each station beyond the station's demand, ns
 
     @property
@@ -45,11 +45,11 @@ def solve(threads: int, delay: float, stations: Sequence[Station]) -> Load:
     total = delay + sum(station.demand for station in stations)
     if threads < 1 or total <= 0:
         raise ValueError("the network needs a thread and a call that takes time")
-    # about the time between two completions, so that the terms of many threads neither overflow nor vanish
+    # about the time between two completed calls: with this unit, the terms of many threads neither overflow nor vanish
     scale = max([total / threads, *(station.demand for station in stations)])
     own = {station.name: _weights(station, threads, scale) for station in stations}
     alone = [1.0]
-    for count in range(1, threads + 1):  # `delay` acts as a station with a server for each thread
+    for count in range(1, threads + 1):  # `delay` acts like a station with a server for each thread
         alone.append(alone[-1] * delay / scale / count)
     ways = _convolved([alone, *own.values()])
     present, busy = {}, {}

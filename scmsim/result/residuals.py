@@ -1,7 +1,7 @@
-"""Errors of the models in measured cells: the table `residuals.csv`, and its summary for a model.
+"""Read the models' errors in measured cells from the table `residuals.csv`, and summarise them for a model.
 
-Each row is one figure per call of one cell (model, kernel, pass of the microbenchmark, unit), measured on a real kernel in an
-emulated machine and computed by the model.  `python -m tests.verification.residuals` writes the table again.
+Each row has one figure per call of one cell (model, kernel, pass of the microbenchmark, unit), both as measured on a real kernel
+in an emulated machine and as computed by the model.  `python -m tests.verification.residuals` writes the table again.
 """
 
 import csv
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 TABLE = pathlib.Path(__file__).with_name("residuals.csv")
-_NOTHING = 0.5  # per call; two smaller figures are treated as equal
+_NOTHING = 0.5  # count per call; two figures below it are treated as equal
 
 
 class Residual(NamedTuple):
@@ -38,7 +38,7 @@ class Residual(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Errors of one counter over all cells of a kernel and a basis, in percent without sign."""
+    """Absolute errors of one counter over all cells of a kernel and a basis, in percent."""
 
     kernel: str
     counter: str
@@ -70,6 +70,6 @@ def of_model(fs: str) -> list[Summary]:
 
 
 def _quantiles(errors: Iterable[float]) -> Sequence[float]:
-    """Return the median, the error that nine in ten cells do not exceed, and the worst."""
+    """Return the median, the 90 % quantile and the maximum of the errors."""
     ordered = sorted(errors)
     return statistics.median(ordered), ordered[-(-9 * len(ordered) // 10) - 1], ordered[-1]

@@ -1,4 +1,4 @@
-"""Runs as flat rows of a table, their failures and warnings, and their values as JSON."""
+"""Convert runs to flat rows of a table, to notes on failures and warnings, and to values of JSON."""
 
 import csv
 import dataclasses
@@ -34,7 +34,7 @@ def rows_of(runs: Sequence[Run], level: str) -> list[dict[str, Any]]:
 
 
 def notes_of(runs: Sequence[Run]) -> list[str]:
-    """Return the failures and warnings of all runs, each once, after its run's names."""
+    """Return the failures and warnings of all runs, each once, with the names of its run in front."""
     found: dict[str, None] = {}
     for run in runs:
         title = " ".join(name for name in run.names().values() if name)
@@ -47,7 +47,7 @@ def notes_of(runs: Sequence[Run]) -> list[str]:
 
 
 def _run_row(run: Run) -> dict[str, Any]:
-    """Return one flat row: counters and metrics under their own names, the other tables under a prefix."""
+    """Return a run as one flat row: counters and metrics have their own names, entries of other tables a prefix."""
     tables: list[tuple[str, Mapping[str, Any]]] = [
         ("", run.counters),
         ("", run.metrics),

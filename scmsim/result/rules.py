@@ -1,4 +1,4 @@
-"""Rules for what a run of a result may hold: one check for every reader of results, because a file may hold anything."""
+"""Check that a run of a result has only allowed values; every reader of results uses this check, as a file may hold anything."""
 
 import numbers
 from collections.abc import Callable
@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from scmsim.core.text import printable
 from scmsim.result.run import Run
 
-MOST = 10**30  # largest figure: larger figures, and ratios of figures below 1 / MOST, leave the range of floats
-MOST_NAME = 1000  # characters of a name in legends and heads of tables
-MOST_TEXT = 1 << 16  # characters of any other text; the longest file paths, fully escaped, are shorter
+MOST = 10**30  # largest figure; with larger figures, or figures below 1 / MOST, ratios could leave the range of floats
+MOST_NAME = 1000  # maximum characters of a name in legends and heads of tables
+MOST_TEXT = 1 << 16  # maximum characters of any other text; the longest file paths, fully escaped, are shorter
 
 
 class Rule(NamedTuple):
@@ -20,7 +20,7 @@ class Rule(NamedTuple):
 
 
 def check(run: Run) -> None:
-    """Raise ValueError that names the first value of the run that its field does not allow."""
+    """Raise ValueError, which names the value, for the first value of the run that its field does not allow."""
     for name, (shape, rule) in _FIELDS.items():
         _walk(getattr(run, name), shape, rule, name)
     for name in ("file_bytes", "unit_bytes"):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# key in a run's params: the kernel and file system whose touches of its own memory the run includes
+# key in a run's params: the kernel and file system whose footprints (touches of kernel memory) the run includes
 FOOTPRINTS = "footprints"
 SYSTEM = "system"  # key in a run's params: the other activity on the machine, and how rep-strings count
 CACHES = "caches"  # key in a run's params: how the data caches were simulated, if they were
@@ -14,7 +14,7 @@ SURROUNDINGS = ("kernel", FOOTPRINTS, "meminfo", SYSTEM, CACHES)
 TRAFFIC = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 # key in a run's errors: writes that wrote fewer bytes than requested, because the device was full after them
 SHORT = "short writes"
-SYNC_AT_END = "sync_at_end"  # key in a run's params: dirty data was written back at the end, and this counts
+SYNC_AT_END = "sync_at_end"  # key in a run's params: dirty data was written back at the end, which is counted
 
 
 @dataclass
@@ -24,18 +24,18 @@ class Run:
     Attributes
     ----------
     calls, operations : int
-        Calls that did something (a write and the fsync that continues it are one) and trace operations, setup left out.  A call
-        that failed for lack of space moves nothing and costs nothing in the models; it counts only as an operation.
+        Number of calls (a write and the fsync that continues it are one call), and of trace operations, both without setup.  A
+        call that failed for lack of space has no effect and no cost in the models; it counts only as an operation.
     touches : int
-        Loads, stores, write-backs and fences of the program through its mappings, which are operations and not calls.
+        Loads, stores, write-backs and fences of the program through its mappings, which count as operations but not as calls.
     repeated : int
-        Operations that were not replayed one by one, because they belong to passes that repeat (see `scmsim.pipeline.periods`).
+        Operations that were not replayed one by one, because they repeat earlier passes (see `scmsim.pipeline.periods`).
     counters : dict
-        Fields of `counters.SCHEMA` that the producer can supply, whole run.
+        Fields of `counters.SCHEMA` that the producer can supply, for the whole run.
     sites, groups : dict
         The same counters by mechanism inside the file system, and by operation or file (`by` of the experiment).
     group_operations : dict
-        Operations of each group; empty if the producer does not supply them.
+        Number of operations of each group; empty if the producer does not supply it.
     payload : dict
         Bytes that the program requested to write and to read: `written`, `read`.
     stored_bytes : dict
@@ -43,17 +43,18 @@ class Run:
     space : dict
         The model's space report at the end, in bytes.
     errors : dict
-        Operations that failed by error name, e.g. {"ENOSPC": 3, "first ENOSPC": 17}, and "short writes", which did not fail.
+        Number of failed operations by error name, and the index of the first, e.g. {"ENOSPC": 3, "first ENOSPC": 17}; also
+        "short writes", which did not fail.
     time_ns : dict
         Terms of the time estimate in ns (see `scmsim.result.time`); estimates, not predictions.
     cell : dict
         What was measured, if the run is one cell of a matrix: `operation`, `file_bytes`, `unit_bytes`, and `repeat` from 1 if the
         cell was measured several times.  Runs with the same fs and cell are compared (`scmsim.compare`).
     events : dict
-        Of a measurement: the event that supplied each counter, as given to perf.
+        For a measurement: the event that supplied each counter, as given to perf.
     intervals : dict
-        Of a replay: the 90 % interval of each figure of `intervals.FIGURES`, {"low", "high", "basis"}; null bounds where nothing
-        was measured.
+        For a replay: the 90 % interval of each figure of `intervals.FIGURES`, as {"low", "high", "basis"}; the bounds are None
+        where nothing was measured.
     """
 
     fs: str
@@ -133,7 +134,7 @@ class Run:
 
     @property
     def divisor(self) -> int:
-        """Return the divisor of the figures in the table: calls, or touches if there are more touches."""
+        """Return the divisor of figures per call or touch: the number of calls, or of touches if there are more touches."""
         return max(self.calls, self.touches)
 
     @property
@@ -143,7 +144,7 @@ class Run:
 
     @property
     def is_charged(self) -> bool:
-        """Return whether instructions were charged beyond the loads and stores themselves; false for a model without costs."""
+        """Return whether more instructions were charged than loads and stores; false for a model without costs."""
         counted = [self.counters.get(name) for name in ("instructions", *TRAFFIC)]
         return None in counted or not self.divisor or counted[0] > counted[1] + counted[2]  # type: ignore[operator]
 

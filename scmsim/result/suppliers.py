@@ -1,7 +1,7 @@
-"""Events that supply each input of a metric: CPU generations name the same quantity differently."""
+"""Table of the events that can supply each input of a metric, because CPU generations name the same quantity differently."""
 
-# A formula's input -> the events that can supply it; the first one present is used.  An input without an entry is itself the
-# event's name.  Walk cycles: Sandy Bridge to Broadwell count `walk_duration` (one walker).  Skylake and later have two
+# A formula's input -> the events that can supply it, of which the first one present is used.  An input without an entry is the
+# name of its event.  Walk cycles: Sandy Bridge to Broadwell count `walk_duration` (one walker).  Skylake and later have two
 # walkers: `walk_active` counts cycles with at least one busy (a share of time), `walk_pending` sums over the walkers (the
 # cost of a walk).  Nehalem, Zen and Arm count the walks of loads and stores together (`data_...`).
 SUPPLIERS: dict[str, tuple[str, ...]] = {

@@ -1,4 +1,4 @@
-"""Comparison table of runs: one column per run, one row per figure; text, Markdown and CSV, and HTML for notebooks."""
+"""Show runs as a comparison table with a column per run and a row per figure: as text, Markdown, CSV, or HTML for notebooks."""
 
 import fnmatch
 import html as markup
@@ -47,15 +47,15 @@ def text(
     sort : str
         Row by which the columns are ordered, smallest first.
     ratios : bool
-        Show beside each figure its ratio to the first column's figure.
+        Show after each figure its ratio to the figure in the first column.
     intervals : bool
-        Show after each figure its 90 % interval, and say "more" below the table only where intervals do not overlap.
+        Show after each figure its 90 % interval, and call figures different below the table only if intervals do not overlap.
     explain : bool
         Explain each row below the table.
     top : int
-        Files of a breakdown by file; all other files share one row.
+        Number of files in a breakdown by file; all other files share one row.
     width : int
-        Break wider tables into groups of columns.
+        Characters per line; a wider table is broken into groups of columns.
     form : one of FORMATS
         CSV holds only exact figures: the table, or with `by` the counters of every part of the breakdown.
 
@@ -95,7 +95,7 @@ def text(
 
 
 def check(rows: str = "", sort: str = "", **_: bool) -> None:
-    """Raise UsageError for rows that no table has, before the work for them starts."""
+    """Raise UsageError, before the work starts, if no table has the wanted rows."""
     _chosen(rows)
     if sort:
         _row_of(sort)
@@ -150,7 +150,7 @@ def _row_of(name: str) -> Row:
 
 
 def _sorted(runs: Sequence[Run], by: str) -> list[Run]:
-    """Return the runs in the order of a row, smallest first; runs without the figure come last."""
+    """Return the runs sorted by a row's figure, smallest first; runs without the figure come last."""
     if not by:
         return list(runs)
     row = _row_of(by)
@@ -181,7 +181,7 @@ def _head(axis: str, value: Any) -> str:
 
 
 def _main_rows(runs: Sequence[Run], chosen: Chosen, ratios: bool = False, intervals: bool = False) -> list[list[str]]:
-    """Return the heads, then the sections; a section's title has its own row."""
+    """Return the head rows, then the rows of each section after a row with its title."""
     rows = _heads(runs)
     for title, section in chosen.items():
         kept = _kept(runs, section)
@@ -206,7 +206,7 @@ def _section(title: str, runs: Sequence[Run]) -> str:
 
 
 def _ratio(row: Row, run: Run, first: Run) -> str:
-    """Return the ratio to the first column, padded so that figures stay aligned; blank if a count is too small."""
+    """Return the ratio to the first column's figure, padded to align figures; blank if a count is too small."""
     value, one = row.value(run), row.value(first)
     if value is None or not one or row.written(run) or row.written(first):
         return " " * _RATIO_WIDTH
@@ -240,7 +240,7 @@ def _explained(runs: Sequence[Run], chosen: Chosen) -> list[str]:
 
 
 def _common(runs: Sequence[Run]) -> str:
-    """Return names that all runs share, e.g. "machine i7-8700k", and parameters that differ from their defaults."""
+    """Return text on what all runs share: names, e.g. "machine i7-8700k", and parameters that differ from their defaults."""
     shared = [
         name
         for name, value in runs[0].names().items()
@@ -252,7 +252,7 @@ def _common(runs: Sequence[Run]) -> str:
 
 
 def _parameters(run: Run, varying: Iterable[str]) -> list[str]:
-    """Return parameters that differ from the models' defaults, written as for --set, except those in the heads."""
+    """Return the parameters that differ from the models' defaults, written as for --set, except those in the head rows."""
     found = (
         ["written back at the end"]
         if run.params.get(SYNC_AT_END) and f"{names.PARAM}{SYNC_AT_END}" not in varying

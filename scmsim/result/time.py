@@ -1,16 +1,16 @@
-"""Time, derived last from counts: a sum of terms in ns, each traceable to its cause.  Estimates, not predictions.
+"""Estimate (not predict) the time of a run from its counts, as a sum of terms in ns, each with one cause.
 
-`instructions` x CPI, minus those that streamed stores hide + hits in the second TLB level + walk cycles that are not hidden +
-invalidations of translations + dependent loads x latency of the medium + the bandwidth of loads and that of stores, each the
-slower of core and medium + waits of small stores that miss the module's write buffer + fences x drain + calls x system-call
-entry + time that calls waited for the file system's threads.
-The form of the sum follows the sustained-rate reasoning for persistent memory: waits of a call are added; of times that
-overlaps, the larger counts.  The loads and the stores of one core are bounded by its lines in flight, each of which takes the
-latency of the medium.
+The terms are: `instructions` x CPI, minus the instructions that streamed stores hide; hits in the second TLB level; walk cycles
+that are not hidden; invalidations of translations; dependent loads x latency of the medium; loaded bytes and stored bytes, each
+divided by the lower of the bandwidths of core and medium; waits of small stores that miss the module's write buffer; fences x
+drain; calls x system-call entry; time that calls waited for the file system's threads.
+The form of the sum follows the sustained-rate reasoning for persistent memory: waits of a call are added, and of times that
+overlap, only the larger counts.  The loads and the stores of one core are bounded by its lines in flight, each of which takes
+the latency of the medium.
 
-Non-temporal stores drain from their buffers while the code that issues them runs.  Measured (tests/verification/overlap.c): a
-copy by such stores takes the longer of its bytes, loaded and stored, and its instructions, including those between its pages.
-A copy by a rep-string takes the sum.
+Non-temporal stores drain from their buffers while the code that issues them runs.  As measured by tests/verification/overlap.c,
+a copy by such stores takes either the time of its bytes (loaded and stored) or the time of its instructions (including those
+between its pages), whichever is longer.  A copy by a rep-string takes the sum of both times.
 """
 
 import math
@@ -29,7 +29,7 @@ GRANULES = (64, 256, 4096)  # bytes; granules for which `counters.SCHEMA` counts
 
 @dataclass
 class Estimate:
-    """Time estimate: terms in ns, the reason for each absent term, and the sum in cycles (None if the machine has no `ghz`)."""
+    """Time estimate: terms in ns, the reason for each absent term, and the sum in cycles (None if `ghz` is unknown)."""
 
     terms: dict[str, float] = field(default_factory=dict)
     why_absent: dict[str, str] = field(default_factory=dict)
@@ -63,16 +63,16 @@ def estimate(
     time : mapping
         A machine's [time] table: `ghz`, `cpi` (cycles per instruction without waiting for memory), `stlb_hit_cycles`,
         `walk_hidden` (share of walk cycles that out-of-order execution hides, 0..1), `copy_gb_s` (bytes per ns that one core
-        can store), `syscall_ns`; optionally `load_gb_s` (bytes per ns that one core can load) and `lines_in_flight` (lines of
-        a run that one core waits for at once).
+        can store), `syscall_ns`; optionally `load_gb_s` (bytes per ns that one core can load) and `lines_in_flight` (number of
+        lines of a run that one core requests at the same time).
     medium : mapping
         A medium: `load_ns`, optionally `stream_ns` (latency of a line in a run, if it is not `load_ns`), `read_gb_s`,
         `write_gb_s` (bytes per ns), `granule` (bytes), `fence_ns` (one fence), optionally `store_ns` (latency of a stored line),
         `write_miss_ns` and `write_miss_line_ns` (wait of a small store that misses the write buffer: first and further lines),
-        `curves` (`core.curves.Curves`: how latency grows with bandwidth) and `cached` (false: the CPU has no cache for it,
-        and the bandwidth includes the latency of every access).
+        `curves` (`core.curves.Curves`: how latency grows with bandwidth) and `cached` (false: the CPU does not cache the
+        medium, and the bandwidth includes the latency of every access).
     calls : int
-        System calls that the counters cover.
+        Number of system calls that the counters cover.
     waited_ns : int
         Time that calls waited for a thread of the file system (a migration).
     bulk : mapping, optional
@@ -116,7 +116,7 @@ def _loads_ns(given: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping
 
 
 def load_gb_s(time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
-    """Return the bytes per ns that one core loads in a run: the least of medium, core, and lines in flight over their latency."""
+    """Return the bytes per ns that one core loads in a run: the least that medium, core, and lines in flight allow."""
     latency = medium.get("stream_ns") or _of(medium, "load_ns")
     return float(
         min(_of(medium, "read_gb_s"), time.get("load_gb_s", math.inf), _in_flight_gb_s(time, medium, latency, 100))
@@ -124,7 +124,7 @@ def load_gb_s(time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
 
 
 def store_gb_s(time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
-    """Return the bytes per ns that one core stores: the lesser of `copy_gb_s` and its bytes in flight divided by the latency."""
+    """Return the bytes per ns that one core stores: the lesser of `copy_gb_s` and what its lines in flight allow."""
     return float(min(_of(time, "copy_gb_s"), _in_flight_gb_s(time, medium, medium.get("store_ns", 0), 0)))
 
 
@@ -150,7 +150,7 @@ def _write_waits_ns(given: Mapping[str, Any], medium: Mapping[str, Any]) -> floa
 
 
 def _hidden_ns(bulk: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping[str, Any]) -> float:
-    """Return the ns of instructions hidden while non-temporal stores of bulk data drain, and while what they copy is loaded."""
+    """Return the ns of instructions hidden while non-temporal stores of bulk data drain and their sources are loaded."""
     if not bulk.get("nt_stored_bytes"):
         return 0.0
     streamed = bulk["nt_stored_bytes"] / bulk["pm_stored_bytes"]
@@ -164,7 +164,7 @@ def _hidden_ns(bulk: Mapping[str, Any], time: Mapping[str, Any], medium: Mapping
 
 
 def media_bytes(given: Mapping[str, Any], granule: int) -> Any:
-    """Return the bytes written at the medium: in granules if those are counted, or else just the bytes stored."""
+    """Return the bytes written at the medium: in whole granules if these are counted, else the bytes stored."""
     return _of(given, f"media_bytes_{granule}" if granule in GRANULES else "pm_stored_bytes")
 
 

@@ -1,9 +1,9 @@
-"""Write amplification of pure update schemes for any trace: bytes stored for the same writes, at four levels.
+"""Compute the write amplification of pure update schemes for a trace: bytes stored for the same writes, at four levels.
 
-Units: bytes.  A scheme is a formula over one write [offset, offset + length) of a file that had `size` bytes; it stores runs,
-each of which is written back and fenced on its own (nothing is combined across runs or calls; the file-system models do
-that).  Levels and definitions: docs/guide/write-amplification.md.  Source of copy-on-write and MCoW: VSM paper (2020), II.A and
-III.B; of the others: their textbook definition, with headers as in the constants below.
+Units: bytes.  A scheme is a formula over one write [offset, offset + length) of a file that had `size` bytes.  It stores runs,
+each of which is written back and fenced on its own; unlike in the file-system models, nothing is combined across runs or calls.
+Levels and definitions: docs/guide/write-amplification.md.  Source of copy-on-write and MCoW (multi-grained copy-on-write): VSM
+paper (2020), II.A and III.B; of the other schemes: their textbook definition, with headers as in the constants below.
 """
 
 import pathlib
@@ -18,15 +18,15 @@ from scmsim.core.records import SETUP, TRUNCATE, UNLINK, WRITE, Source
 from scmsim.core.units import format_bytes
 
 PAGE, LINE, GRANULES = 4096, 64, (64, 256, 4096)
-POINTER = 8  # pointer of an index, a log's tail, a log's state
-HEADER = 64  # header of a log record: address, length, transaction, commit
-ENTRY = 64  # entry of a log-structured file system for one write
-REPLACEMENT = 16  # entry of MCoW's log: <destination, source>
+POINTER = 8  # bytes of a pointer of an index, of a log's tail, of a log's state
+HEADER = 64  # bytes of the header of a log record: address, length, transaction, commit
+ENTRY = 64  # bytes of the entry that a log-structured file system logs for one write
+REPLACEMENT = 16  # bytes of an entry of MCoW's log: <destination, source>
 GRAINS = (4 << 10, 2 << 20, 1 << 30)
 
 
 class Writes(NamedTuple):
-    """All writes of a trace as arrays: offset, length, size of the file before."""
+    """All writes of a trace as arrays: offset, length, and size of the file before the write."""
 
     offset: np.ndarray
     length: np.ndarray
@@ -52,7 +52,10 @@ def in_place(w: Writes) -> list[Run]:
 
 
 def cow(grain: int) -> Scheme:
-    """Write each `grain`-byte page with old bytes as a whole to a fresh page, then its pointer; new pages in place."""
+    """Return copy-on-write: copy each `grain`-byte page with old bytes to a fresh page, then store its pointer.
+
+    Pages without old bytes are written in place.
+    """
 
     def scheme(w: Writes) -> list[Run]:
         pages, fresh, at = _replaced(w, grain)
@@ -84,7 +87,7 @@ def log_structured(w: Writes) -> list[Run]:
 
 
 def mcow(grain: int) -> Scheme:
-    """Replace superpages that the write covers in the index; elsewhere replace the touched 4 KiB pages in the page table."""
+    """Return MCoW: replace superpages that the write covers whole in the index, other touched 4 KiB pages in the page table."""
 
     def scheme(w: Writes) -> list[Run]:
         end = w.offset + w.length
@@ -109,7 +112,7 @@ def mcow(grain: int) -> Scheme:
 
 
 def schemes(grains: Iterable[int] = GRAINS) -> dict[str, Scheme]:
-    """Return name -> scheme; copy-on-write for each grain, MCoW for each grain above 4 KiB."""
+    """Return the schemes by name, with copy-on-write for each grain and MCoW for each grain above 4 KiB."""
     grains = sorted(set(grains))
     bad = [grain for grain in grains if grain < PAGE or grain & (grain - 1)]
     if bad:
@@ -127,7 +130,7 @@ def schemes(grains: Iterable[int] = GRAINS) -> dict[str, Scheme]:
 
 
 def writes(trace: "str | pathlib.Path | Source") -> Writes:
-    """Return the writes of a trace, setup left out; file sizes follow writes, truncates and unlinks."""
+    """Return the writes of a trace without its setup; the file sizes follow from writes, truncates and unlinks."""
     if isinstance(trace, str | pathlib.Path):
         from scmsim.trace import open_trace
 
@@ -156,9 +159,9 @@ def amplify(trace: "str | pathlib.Path | Source | Writes", grains: Iterable[int]
     Returns
     -------
     dict
-        Scheme -> `payload`, `data`, `stored` (data and metadata), `lines` (bytes in lines written back), `media_64`,
-        `media_256`, `media_4096`, all in bytes; and the ratios `write_amplification` (stored / payload), `cow_extra_ratio`
-        (data bytes beyond the request per requested byte), None without any write.
+        Scheme -> `payload`, `data`, `stored` (data and metadata), `lines` (bytes of the cache lines written back), `media_64`,
+        `media_256`, `media_4096`, all in bytes; and the ratios `write_amplification` (stored / payload) and `cow_extra_ratio`
+        (data bytes beyond the request per requested byte), which are None if the trace has no writes.
 
     Raises
     ------
@@ -185,7 +188,7 @@ def _levels(runs: list[Run], payload: int) -> dict[str, Any]:
 
 
 def _touched(run: Run, granule: int) -> int:
-    """Return the bytes of the granules that the runs touch."""
+    """Return the bytes of all `granule`-byte blocks that the runs touch."""
     length, at = np.asarray(run.length), np.asarray(run.at)
     blocks = np.where(length > 0, (at + length - 1) // granule - at // granule + 1, 0)
     return _sum(blocks, run.count) * granule
@@ -197,7 +200,7 @@ def _sum(values: np.ndarray | int, count: np.ndarray | int) -> int:
 
 
 def _replaced(w: Writes, grain: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the pages with old bytes that a write touches; the write's bytes after those pages; where those bytes begin."""
+    """Return, for each write: touched pages with old bytes; the write's bytes after those pages; where those bytes begin."""
     old_pages = -(-w.before // grain)
     last = (w.offset + w.length - 1) // grain
     pages = np.maximum(np.minimum(last, old_pages - 1) - w.offset // grain + 1, 0)

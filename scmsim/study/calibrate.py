@@ -1,9 +1,8 @@
-"""Fit a model's cost table to a real kernel: `WORK` per mechanism, fitted to some cells and tested on the others.
+"""Fit a model's cost table to a real kernel: `WORK` per mechanism, fitted to some measured cells and tested on the rest.
 
-The structure is the model's and stays fixed: how often each cost is charged in a cell comes from replays in which one cost
-counts 1 and all others 0.  A cell's measured count, minus the count of its copies, is then a sum of costs.  Least squares
-on relative errors finds the costs; a weak pull towards the model's table keeps costs unchanged that the cells do not
-determine.
+How often each cost is charged in a cell is the model's and stays fixed; replays in which one cost counts 1 and all others 0
+determine it.  A cell's measured count, minus the count of its copies, is then a weighted sum of costs.  Least squares on
+relative errors finds the costs.  A weak pull towards the model's table keeps the costs that the cells do not determine.
 """
 
 import contextlib
@@ -31,7 +30,7 @@ from scmsim.result.cells import Cell, Key, cells
 from scmsim.workload import microbench
 
 COUNTERS = ("instructions", "mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
-_PULL = 0.02  # weight of the table's values: a cost may double if that takes 2 % off the error of one cell
+_PULL = 0.02  # weight of the table's values: a cost may double if that reduces the error of one cell by 2 %
 _PAGING = {"linux": {"user_page": "2MiB"}}
 
 _LEAST = 1.0  # count per call; a cell is left out if any of its counters is not above this count
@@ -47,14 +46,14 @@ Params = Mapping[str, Any]
 
 
 class Tuned(NamedTuple):
-    """A model, and the parameters of the replays."""
+    """A model, and the parameters of its replays."""
 
     fs: str
     params: Params
 
 
 class Work(NamedTuple):
-    """Operations of a cell, and its number of calls (0: the number that the replay counts)."""
+    """The operations of a cell, and its number of calls (0: the replay counts them)."""
 
     source: Source
     calls: int
@@ -62,7 +61,7 @@ class Work(NamedTuple):
 
 @dataclass
 class Error:
-    """Relative errors of the model for a cell, before and after the fit, by column; `fitted`: the fit used the cell."""
+    """Relative errors of the model for a cell, before and after the fit, by column; `fitted`: whether the fit used the cell."""
 
     key: Key
     fitted: bool
@@ -72,7 +71,7 @@ class Error:
 
 @dataclass
 class Calibration:
-    """The new table, the name of the table that it replaces, the errors by cell, and the costs that cells determine."""
+    """Result of a fit: the new table, the name of the table that it replaces, errors by cell, and costs that cells determine."""
 
     name: str
     table: Table
@@ -80,7 +79,7 @@ class Calibration:
     told: list[str]
 
     def summary(self) -> list[str]:
-        """Return lines: median and worst error of each column, calibration and test cells separately."""
+        """Return lines of text: median and worst error of each column, for calibration and test cells separately."""
         lines = []
         for fitted, what in ((True, "calibration"), (False, "test")):
             chosen = [error for error in self.errors if error.fitted == fitted]
@@ -94,13 +93,11 @@ class Calibration:
 
 
 def calibrate(measured: Result, fs: str, units: Sequence[int], params: Params | None = None) -> Calibration:
-    """Fit the costs of `fs` to the measured cells of some units, in a result of `scmsim lab run` with the microbenchmark.
+    """Fit the costs of `fs` to a result of `scmsim lab run` with the microbenchmark.
 
-    `units` are the bytes per call of the cells to fit; all others are tests.  Passes over names, if the result has them, are
-    fitted
-    as well, except sums of other passes (`TEST_NAMES`).  `params` are the model's: `kernel` chooses the structure, and the
-    table to
-    start from.
+    The cells with `units` bytes per call are fitted; the others are for testing.  Passes over names, if the result has them, are
+    fitted as well, except sums of other passes (`TEST_NAMES`).  `params` are the model's; `kernel` among them chooses the
+    structure and the table to start from.
     Raises UsageError if the result has no cells of `fs`, or no cell with one of `units`.
     """
     found = {key: cell for key, cell in cells(measured).items() if key.fs == fs and _known(key, cell)}
@@ -127,7 +124,7 @@ def calibrate(measured: Result, fs: str, units: Sequence[int], params: Params | 
 
 
 def write(found: Calibration, path: str | os.PathLike[str], kernel: str) -> None:
-    """Write the table as TOML, atomically."""
+    """Write the fitted table as TOML, atomically; `kernel` is the measured kernel's version."""
     text = (
         f"# Costs on Linux {kernel}: instructions, loads and stores (rep-strings left out) per unit, in place of {found.name}.\n"
         f"# Written by scmsim lab calibrate; use it with: scmsim replay --costs FILE\n\ntable = {_quoted(found.name)}\n"
@@ -141,7 +138,7 @@ def write(found: Calibration, path: str | os.PathLike[str], kernel: str) -> None
 
 @contextlib.contextmanager
 def using(paths: Sequence[str]) -> Iterator[None]:
-    """Replace, within a block, the models' cost tables that the files name by the files' costs (written by `write`)."""
+    """Use the costs in files written by `write`, within a block, instead of the models' tables that the files name."""
     tables = dict(_read(path) for path in paths)
     asked: set[str] = set()
 
@@ -180,7 +177,7 @@ def _known(key: Key, cell: Cell) -> bool:
 
 
 def _works(keys: Sequence[Key], found: Mapping[Key, Cell]) -> list[Work]:
-    """Return the operations of each cell, for a replay."""
+    """Return the operations of each cell for a replay."""
     calls = [int(found[key].calls) for key in keys if not key.unit_bytes]
     names = microbench_plan((4096,), 4096, names=calls[0]) if calls else None
     numbers = {region.label: k for k, region in enumerate(names.regions, 1)} if names else {}
@@ -217,9 +214,10 @@ def _table_of(model: Tuned) -> tuple[str, Table]:
 def _structure(
     model: Tuned, works: Sequence[Work], name: str, names: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the structure of the cells' counts, per call.
+    """Return three arrays from which the cells' counts per call follow.
 
-    Returns (counts without any cost (cells, 3), how often each cost is charged (cells, costs), current costs (costs, 3)).
+    They are the counts without any cost (cells, 3), how often each cost is charged (cells, costs), and the current costs
+    (costs, 3).
     """
     none = np.zeros((len(names), 3))
     now = np.zeros((len(names), 3))

@@ -1,9 +1,9 @@
-"""Search for the access pattern that stresses a file system most, for each operation; the thesis left it as future work.
+"""Search for the access pattern that stresses a file system most, for each operation (future work in the thesis).
 
-A pattern is a set of genes (`workload/pattern.py`).  The search draws patterns, then changes one or two genes of the best
-ones.  The finding is shrunk gene by gene to the simplest pattern that keeps most of the score.  It counts only if it scores
-`MARGIN` times the median of the drawn patterns.  Its mechanism is the site whose loads and stores (or walks, or bytes) per
-byte grew most against that median.  The same seed yields the same findings.
+A pattern is a set of genes: the parameters of `workload/pattern.py`.  The search draws patterns, then changes one or two genes
+of the best ones.  The worst pattern is simplified gene by gene as long as it keeps most of the score.  It is reported only if
+it scores `MARGIN` times the median of the drawn patterns.  The mechanism to blame is the site whose loads and stores (or walks,
+or bytes) per byte of payload rose most against that median.  The same seed yields the same findings.
 """
 
 import random
@@ -38,14 +38,14 @@ METRICS = {
     "walks": ("dtlb_load_misses_walk_completed", "dtlb_store_misses_walk_completed"),
     "stored": ("pm_stored_bytes",),
 }
-GROWTH = "growth"  # traffic per call late in the run / traffic per call early: the cost that grows with age
-MOST_BYTES = 512 * MI  # most bytes that one pattern may move, or span if it is sparse
+GROWTH = "growth"  # metric: traffic per call late in the run / traffic per call early in the run
+MOST_BYTES = 512 * MI  # maximum bytes that one pattern may read or write, or span if it is sparse
 # bytes of persistent memory, loaded and stored, beyond which a pattern is scored by its first calls
 MOST_MOVED = 16 << 30
 PROBE = 256  # calls of the first run, from which the bytes of the whole pattern are estimated
-EARLY = 4  # growth compares the whole run with its first quarter
+EARLY = 4  # growth compares the calls after the first 1 / EARLY of a run with those before
 MARGIN = 1.1  # a finding scores this many times the median of the drawn patterns (growth: times an early call)
-KEPT = 0.8  # share of the score that a plainer pattern must keep
+KEPT = 0.8  # share of the score that a simpler pattern must keep
 PARENTS = 4
 LONG = {"calls": (16 * KI, 128 * KI, MI), "unit": (512, KI, 4 * KI, 16 * KI)}  # growth shows only in long runs
 LONG_BYTES = 16 << 30
@@ -66,11 +66,11 @@ class Pattern:
     calls: int = 4 * KI
 
     def source(self) -> Source:
-        """Return the workload."""
+        """Return the pattern's workload as a trace source."""
         return cast(Source, workload.Workload(**vars(self)))
 
     def in_words(self) -> str:
-        """Return one line that describes the pattern."""
+        """Return a line of text that describes the pattern."""
         words = [f"{self.op} {format_bytes(self.unit)}"]
         if self.stride > self.unit:
             words.append(f"every {format_bytes(self.stride)}")
@@ -82,7 +82,7 @@ class Pattern:
         return ", ".join([*words, f"{self.calls:,} calls"])
 
     def fio(self) -> str:
-        """Return this pattern as a fio job for real hardware; fio draws its own random offsets."""
+        """Return the pattern as a fio job file for real hardware; fio draws its own random offsets."""
         kind = "read" if self.op == "read" else "write"
         rw = f"rand{kind}" if self.order == "random" and self.op != "append" else kind
         gap = self.stride - self.unit
@@ -102,14 +102,14 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Finding:
-    """The worst pattern of one operation; `stands_out` is whether it is worth reporting."""
+    """The worst pattern of one operation; `stands_out` states whether it is worth reporting."""
 
     pattern: Pattern
-    # the metric per byte of payload, of the finding and in the median of the drawn patterns (growth: 1, that is, no growth)
+    # metric per byte of payload, of the finding and of the median drawn pattern (which for growth is 1, no growth)
     score: float
     typical: float
-    # the mechanism that causes it, None if the pattern does not stand out or none rose; `site_share` is its percentage of
-    # the finding's metric, `site_growth` its metric per byte over that of the median pattern (inf if the median has none)
+    # the mechanism to blame, None if the pattern does not stand out or no mechanism rose; `site_share` is its percentage of
+    # the finding's metric, `site_growth` its metric per byte divided by the median pattern's (inf if the latter is 0)
     site: str | None
     site_share: float
     site_growth: float
@@ -122,11 +122,10 @@ class Finding:
 
 
 class Hunt:
-    """A search on one combination of models, as for `pipeline.replay`.
+    """A search on one combination of models, given as for `pipeline.replay`.
 
-    `metric` is "traffic", "lookups", "walks", "stored" or "growth", and `tries` the number of patterns to replay for each
-    operation,
-    not counting shrinking.
+    `metric` is "traffic", "lookups", "walks", "stored" or "growth".  `tries` is the number of patterns to replay for each
+    operation, not counting those of the simplification.
     """
 
     def __init__(
@@ -144,14 +143,14 @@ class Hunt:
         if metric not in (*METRICS, GROWTH):
             raise unknown("metric", metric, [*METRICS, GROWTH])
         self.fs, self.metric, self.tries, self.seed = fs, metric, tries, seed
-        self.even = 1.0 if metric == GROWTH else 0.0  # least score: no cost, or for growth a cost that stays the same
+        self.even = 1.0 if metric == GROWTH else 0.0  # score of no cost or, for growth, of a constant cost
         self.genes = {**GENES, **LONG} if metric == GROWTH else GENES
         self.most = LONG_BYTES if metric == GROWTH else MOST_BYTES
         self._models = {"machine": machine, "paging": paging, "medium": medium, "params": params}
         self.run = cache(self._run)
 
     def _run(self, pattern: Pattern) -> Run:
-        """Return the replay; a pattern that moves too many bytes is represented by its first calls."""
+        """Replay a pattern and return the run; a pattern that moves too many bytes is represented by its first calls."""
         if pattern.calls > PROBE:
             probe = self.run(replace(pattern, calls=PROBE))
             moved = probe.counters["pm_loaded_bytes"] + probe.counters["pm_stored_bytes"]
@@ -220,7 +219,7 @@ class Hunt:
         return max(moved, reach) <= self.most and pattern.shift + pattern.unit <= pattern.file_size
 
     def _shrunk(self, found: Pattern, score: float) -> Pattern:
-        """Return the simplest pattern that keeps most of the score: simplify each gene as long as the score allows."""
+        """Return the simplest pattern that keeps most of the score, found by simplifying one gene after another."""
         for gene, plain in _plainer(found, self.genes["calls"]):
             plainer = replace(found, **cast(dict[str, Any], {gene: plain}))
             if self.score(plainer) - self.even >= KEPT * (score - self.even):
@@ -264,7 +263,7 @@ def _best(tried: dict[Pattern, float], count: int) -> list[Pattern]:
 
 
 def _plainer(found: Pattern, calls: tuple) -> list[tuple[str, int | str]]:
-    """Return plainer values to try, in this order; calls last and step by step, since a shorter trace is the plainest."""
+    """Return (gene, simpler value) pairs to try in order; the number of calls comes last and is reduced step by step."""
     steps: list[tuple[str, int | str]] = [
         ("files", 1), ("shift", 0), ("sync", 0), ("order", "sequential"), ("stride", 0), ("file_size", 16 * MI),
     ]  # fmt: skip

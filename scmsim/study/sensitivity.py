@@ -1,7 +1,7 @@
-"""Compute the sensitivity of a replay: time, page walks and the order of the file systems if one number is half or double.
+"""Compute how time, page walks and the order of the file systems change if one number of a replay is halved or doubled.
 
-The numbers are the latency and the bandwidth of the medium, the entries of every TLB, and the page size on which persistent memory
-is mapped.  Latency and bandwidth change only the estimate, so they need no replay, unless page tables are in the medium.
+The numbers are the latency and the bandwidth of the medium and the entries of every TLB; the page size that maps persistent memory
+is changed too.  Latency and bandwidth change only the estimated time, so they need no replay unless page tables are in the medium.
 """
 
 import dataclasses
@@ -24,20 +24,20 @@ from scmsim.result.tables import layout
 from scmsim.result.tables.figures import ABSENT, dtlb_walks, number, time_per_call
 from scmsim.result.tables.summary import comparable
 
-PAGES = {"base-4k": "4KiB", "directmap-2m": "2MiB"}  # policies whose pages are compared, and the page of each
+PAGES = {"base-4k": "4KiB", "directmap-2m": "2MiB"}  # paging policies that are compared -> the page size of each
 _FACTORS = {"half": 0.5, "double": 2.0}
 NOT_APPLICABLE = (
     f"{ABSENT}: does not apply (the machine lacks such pages, the file system is in DRAM or maps memory itself, the MMU's model "
     "has too few slots for the TLBs, or no time is estimated)"
 )
-_MOST = 3  # most pairs of file systems in one sentence
+_MOST = 3  # maximum number of pairs of file systems in one sentence
 _BANDWIDTHS = ("read_gb_s", "write_gb_s")
 Arguments = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Change:
-    """One change: its subject, its value, and the arguments of `replay` that it overrides."""
+    """One change: what is changed, to what value, and the arguments of `replay` that it overrides."""
 
     what: str
     to: str
@@ -59,7 +59,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """All changes of one combination of machine, paging and medium, and its unchanged runs."""
+    """The effects of all changes on one combination of machine, paging and medium, and the unchanged runs."""
 
     base: list[Run]
     effects: list[Effect]
@@ -72,7 +72,7 @@ class Sensitivity:
         return sorted(kept, key=lambda i: float(time_per_call(runs[i]) or 0))
 
     def swaps(self, effect: Effect) -> list[tuple[int, int]]:
-        """Return the pairs of runs whose order by time the change reverses; the run that is now faster comes first."""
+        """Return the pairs of runs whose order by time the change reverses; the run that is faster after it comes first."""
         before, after = ([float(time_per_call(run) or 0) for run in self._runs(each)] for each in (None, effect))
         known = self.order()
         return [(a, b) for a in known for b in known if before[a] > before[b] and after[a] < after[b]]
@@ -129,11 +129,11 @@ def _wider(medium: dict[str, Any], factor: float) -> dict[str, Any]:
 
 
 def resized(array: Mapping[str, Any], factor: float) -> dict[str, Any]:
-    """Return a TLB array with `factor` times the entries: change the number of sets, or the ways if there is one set.
+    """Return a TLB with `factor` times the entries, by changing the number of sets, or of ways if there is one set.
 
-    The ways are also halved if the number of sets is odd and that of ways is even.
+    The ways are also halved if the number of sets is odd and the number of ways is even.
 
-    A fully associative array stays fully associative.  Half of an odd number is rounded down, to at least one entry.
+    A fully associative TLB stays fully associative.  Half of an odd number is rounded down, to at least one entry.
     """
     ways, sets = array["ways"], array["entries"] // array["ways"]
     if sets == 1 or (factor < 1 and sets % 2 and ways % 2 == 0):
@@ -159,12 +159,12 @@ def _applies(change: Change, run: Run, machine: dict[str, Any]) -> bool:
 
 
 def _without_time(run: Run) -> bool:
-    """Return whether a run lacks its estimated time, or a term of the time."""
+    """Return whether a run lacks its estimated time or a term of that time."""
     return not run.time_ns or any(name.startswith("time_ns.") for name in run.why_absent)
 
 
 def _needs_replay(change: Change, run: Run) -> bool:
-    """Return whether a change affects counts: other TLBs, other pages, or a walk that waits for the medium."""
+    """Return whether a change affects counts: it changes TLBs or pages, or walks wait for the medium that it changes."""
     walks_wait = change.what == "medium latency" and run.counters.get("page_walker_loads_scm", 0) > 0
     return walks_wait or "medium" not in change.arguments
 
@@ -185,7 +185,7 @@ def _replayed(change: Change, names: list[str], arguments: Arguments) -> list[Ru
     after = {**given, **change.arguments}
     params = {name: mine for name, mine in given["params"].items() if name in names}
     policies = models_of(names, after["machine"], after["paging"]) - {*names}
-    for policy in policies:  # pass on the user's parameters of the old policy, as far as the new policy has them
+    for policy in policies:  # keep the user's parameters of the old policy that the new policy has too
         known = registry.literals("paging", policy).get("PARAMS", {})
         for own in sorted(before, key=lambda name: name == policy):
             kept = {key: value for key, value in given["params"].get(own, {}).items() if key in known}
@@ -194,7 +194,7 @@ def _replayed(change: Change, names: list[str], arguments: Arguments) -> list[Ru
 
 
 def table(found: Sensitivity) -> dict[str, Any]:
-    """Return the sensitivity for JSON; null where a change does not apply, or a share has no base."""
+    """Return the sensitivity for JSON; null where a change does not apply or a percentage has no base."""
     return {
         "machine": found.base[0].machine,
         "medium": found.base[0].medium,
@@ -225,7 +225,7 @@ def _figures(own: Run, run: Run | None) -> dict[str, Any]:
 
 
 def percent(before: float | None, after: float | None) -> float | None:
-    """Return the change in percent of the value before; None if a value is absent, or the value before is 0 and changes."""
+    """Return the change in percent of `before`; None if a value is absent, or if only `before` is 0."""
     if before is None or after is None or (before == 0 and after != 0):
         return None
     return 100 * (after - before) / before if before else 0.0
@@ -263,7 +263,7 @@ def _cell(before: float | None, after: float | None) -> str:
 
 
 def sentences(found: Sensitivity) -> list[str]:
-    """Return sentences: the order of the file systems by time holds, or each change that reverses a pair."""
+    """Return sentences on the order of the file systems by time: that it holds, or which changes reverse a pair."""
     order = [found.base[i].fs for i in found.order()]
     if len(order) < 2:
         return (

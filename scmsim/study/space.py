@@ -1,6 +1,6 @@
-"""Use of a device's space: the pages that a page-size policy or a file-system model allocates to each file.
+"""Report the use of a device's space: the pages that a page-size policy or a file-system model allocates to each file.
 
-A policy is replayed alone, without file system, page table or MMU, so a trace of millions of operations takes a second.
+A policy is replayed without file system, page table or MMU, so a trace of millions of operations takes a second.
 """
 
 import pathlib
@@ -19,12 +19,12 @@ from scmsim.pipeline import Progress, model_params, open_source, place, reported
 from scmsim.study.page_size.from_model import laid_out, not_modelled, touched_files
 from scmsim.study.page_size.rules import HUGE, WHOLE
 
-INODE_BYTES = 128  # PMFS and NOVA
-EXTENT_BYTES = 16  # estimate: start and length of a run in an index
+INODE_BYTES = 128  # bytes of an inode of PMFS and NOVA
+EXTENT_BYTES = 16  # estimated bytes of an extent in an index: start and length of a run
 TABLE_BYTES = 4096
 _ENTRY_BYTES = 8  # bytes of a page-table entry
 _NODES = 1 << 12
-_FAN = 512  # entries of a page table
+_FAN = 512  # number of entries of a page table
 MIB = 1 << 20
 GIANT = 1 << 30
 LARGEST = 1 << 44  # bytes of the largest device; its bitmap takes 512 MiB
@@ -36,18 +36,18 @@ class Space:
 
     name: str  # policy or file system
     total: dict[str, int]  # bytes and counts by name; docs/guide/space.md explains each
-    # number of free runs by the largest power of two, in bytes, that is at most their length
+    # number of free runs by length, rounded down to a power of two bytes
     free_runs: dict[int, int] = field(default_factory=dict)
-    # columns with one row per existing file: `file` (object id), `file_bytes`, `allocated_bytes`, `waste_bytes` and,
-    # for a policy, `pages`; for a model that keeps places, `extents`; if the trace touches mapped files,
-    # `mappable_2m_bytes`. Empty if a model does not report files.  Files of an ageing run are left out
+    # columns with one row per existing file: `file` (object id), `file_bytes`, `allocated_bytes`, `waste_bytes`; `pages` for a
+    # policy; `extents` for a model that reports where blocks are; `mappable_2m_bytes` if the trace touches mapped files. Empty
+    # if a model does not report files.  Files of an ageing run are left out
     files: dict[str, np.ndarray] = field(default_factory=dict)
-    # extents of a model's files and of its free space (`scmsim.fs.engine.extents.EXTENT`); None without places
+    # extents of a model's files and of its free space (`scmsim.fs.engine.extents.EXTENT`); None if the model reports none
     extents: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def file_runs(self) -> dict[int, int]:
-        """Return the number of extents of files by the largest power of two, in bytes, that is at most their length."""
+        """Return the number of extents of files by length, rounded down to a power of two bytes."""
         return {} if self.extents is None else contiguity.histogram(_of_files(self.extents)["length"], 1)
 
 
@@ -61,8 +61,8 @@ def of_policy(
 ) -> Space:
     """Replay a trace on a page-size policy (`scmsim list policy`) and report its space.
 
-    `params` are the policy's, e.g. {"threshold": "1MiB"}.  `aged` is an ageing workload, replayed first on the same device, on
-    files of its own.
+    `params` are the policy's, e.g. {"threshold": "1MiB"}.  `aged` is an ageing workload, which is replayed first on the same
+    device with files of its own.
     Raises UsageError for an unknown name or parameter, or a trace that cannot be read; `NoRoom` if its initial files do not fit.
     """
     source, _ = open_source(trace)
@@ -113,7 +113,7 @@ def _of_files(extents: np.ndarray) -> np.ndarray:
 
 
 def _contiguity(extents: np.ndarray) -> dict[str, int]:
-    """Return the number of extents, and of the 2 MiB and 1 GiB pages that can map them (not the unwritten ones)."""
+    """Return the number of extents, and how many 2 MiB and 1 GiB pages can map written extents."""
     written = extents[~extents["unwritten"]]
     runs = written["logical"], written["physical"], written["length"]
     return {
@@ -124,7 +124,7 @@ def _contiguity(extents: np.ndarray) -> dict[str, int]:
 
 
 def _mappings(lengths: Sequence[int], large: np.ndarray, tables: int) -> dict[str, int]:
-    """Return the bytes of the files that a trace maps, of their 2 MiB pages, and of page tables that map each file whole."""
+    """Return the bytes of mapped files, of their parts on 2 MiB pages, and of page tables that map each file as a whole."""
     return {
         "mapped_files": len(lengths),
         "mapped_file_bytes": int(sum(lengths)),
@@ -192,7 +192,7 @@ class _Device:
         self.forget()
 
     def _no_room(self, rows: np.ndarray, aged: bool) -> str:
-        """Return one line: space needed by the files, space left on the device, and the parameter to change."""
+        """Return the error text: space that the files need, space left on the device, and the parameter to change."""
         state, page = self.record[0], frames.FRAME << int(self.record[0].order)
         wanted = int((-(-rows["new_size"] // page) * page).sum())
         left, whole = int(state.free.sum()) * frames.FRAME, len(self.bits) * 64 * frames.FRAME
@@ -225,7 +225,7 @@ class _Device:
         return max(-(-size // frames.FRAME), int(self.files[row["file"], pages.KEPT]))
 
     def report(self, first: int, asked: np.ndarray) -> Space:
-        """Return the report: totals, and one row per file from row `first` on; `asked`: files that the trace maps."""
+        """Return the report: totals, and one row per file from row `first` on; `asked`: whether the trace maps each file."""
         state = self.record[0]
         held = np.zeros((len(self.files), frames.ORDERS), np.int64)
         runs = pages.totals(state, self.files, self.nodes, held)
@@ -270,7 +270,7 @@ class _Device:
         return Space(self.name, total, contiguity.histogram(free[1]), by_file)
 
     def _mapped(self, files: np.ndarray, held: np.ndarray) -> tuple[dict[str, int], np.ndarray]:
-        """Return figures of mapped files (rows of the device), and the bytes of each that entries of 2 MiB or more map."""
+        """Return (totals of the mapped files, bytes of each that entries of 2 MiB or more map); `files` are rows."""
         large = (held[files, frames.HUGE :] << np.arange(frames.HUGE, frames.ORDERS)).sum(1) * frames.FRAME
         if self.record[0].pieces:  # a virtual superpage has an entry for each frame
             large[:] = 0
@@ -278,10 +278,10 @@ class _Device:
         return _mappings(sizes, large, self._tables(self.files[files, pages.HELD], held[files].sum(0))), large
 
     def _tables(self, held: np.ndarray, by_order: np.ndarray) -> int:
-        """Return the bytes of page tables: leaf entries in whole tables (files packed), and one level above them for 512 tables.
+        """Return the bytes of page tables: whole tables of leaf entries, shared by files, and a level above for each 512 tables.
 
-        `held` has the frames of each file, `by_order` the pages of all files.  A page between two hardware sizes takes as
-        many entries as it has pages of the smaller size (TPS' alias entries); a virtual superpage has its own table.
+        `held` has the frames of each file, `by_order` the number of pages of all files by order.  A page between two hardware
+        sizes has as many entries as it has pages of the smaller size (alias entries of TPS); a virtual superpage has its own table.
         """
         if self.record[0].pieces:
             tables = int((-(-held // (1 << frames.HUGE))).sum())
@@ -293,7 +293,7 @@ class _Device:
 
 
 def rows_by_file(space: Space, files: Files) -> Iterator[dict[str, Any]]:
-    """Yield one dict per file, most waste first, with its path."""
+    """Yield a dict per file with its path and its columns of the report, files with the most waste first."""
     if not space.files:
         return
     for i in np.argsort(-space.files["waste_bytes"], kind="stable"):

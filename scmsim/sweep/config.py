@@ -1,8 +1,8 @@
 """Read the points of a sweep from TOML; report every mistake at once, with file, line, dotted key and rule.
 
-Keys: `summary`; `mode` = grid (every combination of the axes, the default), random (`points` of them, drawn with `seed`) or list
-(the `[[point]]` tables); `[fixed]` settings of all points; `[axes]` a list of values, or {from, to, times} or {from, to, step}, for
-each parameter that varies.  Parameters are those of `point.SETTINGS`.
+Keys: `summary`; `mode` = grid (every combination of the axes, the default), random (`points` combinations, drawn with `seed`) or
+list (the `[[point]]` tables); `[fixed]`, the settings of all points; `[axes]`, for each parameter that varies a list of values,
+{from, to, times} or {from, to, step}.  Parameters are those of `point.SETTINGS`.
 """
 
 import itertools
@@ -45,7 +45,7 @@ def resolve(text: str) -> pathlib.Path:
 
 
 def check(path: str | pathlib.Path) -> None:
-    """Read a sweep and build the models of its points; raise ConfigError for points that cannot be run, else as `load`."""
+    """Read a sweep and build the models of its points; raise ConfigError for points that cannot be run, or as `load` does."""
     from scmsim.sweep import trial
 
     sweep = load(path)

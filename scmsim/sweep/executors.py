@@ -1,4 +1,4 @@
-"""Compute points in threads of this process, in processes, or in a Dask cluster's workers; all give the same rows.
+"""Compute points in threads of this process, in processes, or in the workers of a Dask cluster, with the same results.
 
 Each executor yields (key, row or None, error or None) as points finish.  When a worker dies, its points go to other
 workers; a point whose workers died `TRIES` times counts as failed.
@@ -19,7 +19,7 @@ from scmsim.sweep.point import Settings, evaluate
 Outcome = tuple[str, dict[str, Any] | None, str | None]
 TRIES = 3
 EXECUTORS = ("threads", "processes", "dask")
-_AHEAD = 2  # points submitted per worker
+_AHEAD = 2  # number of points that are submitted per worker
 
 
 def run(
@@ -48,7 +48,7 @@ def outcome(key: str, settings: Settings) -> Outcome:
 
 
 def _pooled(pool: futures.Executor, points: dict[str, Settings], most: int, stop: threading.Event) -> Iterator[Outcome]:
-    """Keep `most` points submitted to a pool; points removed from `points` are under way or done."""
+    """Keep `most` points submitted to a pool; a submitted point is removed from `points`."""
     under_way: dict[futures.Future, tuple[str, Settings]] = {}
     try:
         yield from _finishing(pool, points, under_way, most, stop)
@@ -85,7 +85,7 @@ def _finishing(
 
 
 class _Lost(Exception):
-    """Exception for a dead worker; `points` are the submitted points that were not finished."""
+    """Exception for a dead worker; `points` are the points that were submitted but not finished."""
 
     def __init__(self, points: list[tuple[str, Settings]]) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class _Lost(Exception):
 
 @contextlib.contextmanager
 def _threads(jobs: int) -> Iterator[futures.Executor]:
-    """Provide worker threads; do not wait for them if the block is left by an error or a signal."""
+    """Provide a pool of worker threads for a block, without waiting for them if an error or a signal ends the block."""
     pool = futures.ThreadPoolExecutor(jobs)
     try:
         yield pool

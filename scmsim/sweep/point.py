@@ -1,4 +1,4 @@
-"""One point of a sweep: its settings, their digest, and its row of figures.
+"""Check and evaluate a point of a sweep: its settings, their digest, and its row of figures.
 
 A point is a flat mapping with keys `fs` or `policy`, `trace` or `workload.kind`, `machine`, `paging`, `medium`, `kernel`,
 `footprints`, `meminfo`, `system`, `caches`, `sync_at_end`, `workload.KEY`, `set.NAME.KEY` and `machine.PART.KEY`, where PART is
@@ -33,9 +33,9 @@ _OWNERS = ("fs", "policy", "paging")  # kinds whose parameters are given by `set
 
 
 def check_setting(key: str, value: Any, folder: pathlib.Path) -> Any:
-    """Check a setting and return the value to store: paths become absolute; raise UsageError for a wrong value.
+    """Return the checked value of a setting, with paths made absolute; raise UsageError for a wrong value.
 
-    `normal` parses parameters of plug-ins, because it knows the plug-in.
+    Parameters of plug-ins are parsed later, by `normal`, which knows the plug-in.
     """
     if isinstance(value, list | dict) or value is None:
         raise UsageError(f"must be one value, not {str(value)[:40]}; put lists into [axes]")
@@ -69,7 +69,7 @@ def _owner(name: str) -> str:
 
 
 def normal(settings: Settings) -> Settings:
-    """Return the settings that affect the point, sorted, with numbers in base units; raise UsageError for an invalid point."""
+    """Return the settings that affect the point, sorted and with numbers in base units; raise UsageError if it is invalid."""
     if ("fs" in settings) == ("policy" in settings):
         raise UsageError("a point needs fs (a file system) or policy (a page-size policy), not both")
     if ("trace" in settings) == ("workload.kind" in settings):
@@ -130,13 +130,13 @@ def varying(points: list[Settings]) -> set[str]:
 
 
 def differing(points: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the parameters with several values among the points that they affect."""
+    """Return the parameters that have several values among the points that they affect."""
     keys = {key for settings in points for key in settings}
     return {key for key in keys if len({str(one.get(key)) for one in points if _concerns(key, one)}) > 1}
 
 
 def _concerns(key: str, settings: Mapping[str, Any]) -> bool:
-    """Return whether a parameter affects a point, i.e. is not of another file system, policy, mapping or workload."""
+    """Return whether a parameter affects a point, that is, does not belong to another file system, policy or workload."""
     kind, *rest = key.split(".")
     if kind == "set":
         return key in settings or rest[0] in {settings.get(owner) for owner in _OWNERS}
@@ -183,7 +183,7 @@ def evaluate(settings: Settings, given: "Source | None" = None) -> dict[str, Any
     result = replay(given or source(settings), settings["fs"], _machine(settings), params=given_params, **chosen)
     row = result.rows()[0] | intervals.columns(result.runs[0])
     row["warnings"] = WARNINGS.join(result.runs[0].warnings)
-    told = settings.keys() - {"paging"}  # the row keeps the policy that ran, which may differ from the requested policy
+    told = settings.keys() - {"paging"}  # keep the paging policy that ran, which may differ from the requested one
     return {key: value for key, value in row.items() if key not in told and value is not None}
 
 

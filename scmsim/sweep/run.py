@@ -1,4 +1,4 @@
-"""Run a sweep, from its points to its data set."""
+"""Run a sweep: plan it, compute its points, and gather them in a data set."""
 
 import contextlib
 import os
@@ -14,16 +14,16 @@ from scmsim.sweep import executors, store
 from scmsim.sweep.config import Sweep
 from scmsim.sweep.point import Settings, evaluate, in_words, key_of, source, varying
 
-OPERATIONS_PER_S = 1e6  # assumed for a replay through MMU and medium; paging alone and repeated passes are faster
-START_S = 0.2  # time to open the trace and build the models, s
+OPERATIONS_PER_S = 1e6  # assumed speed of a replay through MMU and medium; paging alone and repeated passes are faster
+START_S = 0.2  # assumed time to open the trace and build the models, s
 
 Progress = Callable[[int, int, float], None]  # points done, points, seconds left
-Compiling = Callable[[str, int, int], None]  # what is compiled, pieces done, pieces
+Compiling = Callable[[str, int, int], None]  # what is compiled, pieces done, pieces in all
 
 
 @dataclass
 class Plan:
-    """The plan of a sweep: its points by key, the finished ones, and the estimated time of the rest."""
+    """The plan of a sweep: its points by key, the finished keys, and the estimated seconds for the rest."""
 
     points: dict[str, Settings]
     finished: set[str]
@@ -33,7 +33,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """The outcome of a sweep: its data set, numbers of points, failures (parameters -> reason), and this run's work."""
+    """The outcome of a sweep: path of its data set, numbers of points, failures (parameters -> reason), and this run's work."""
 
     results: pathlib.Path
     points: int
@@ -44,7 +44,7 @@ class Outcome:
 
 @dataclass
 class Work:
-    """The work of this run of a sweep: simulated operations, operations that only repeat a pass, and bytes moved."""
+    """The work of this run of a sweep: operations simulated, operations that only repeat a pass, and bytes moved."""
 
     operations: int = 0
     repeated: int = 0
@@ -60,7 +60,7 @@ class Work:
 
 
 def plan(sweep: Sweep, out: str | os.PathLike[str], jobs: int) -> Plan:
-    """Return the plan of a sweep; write nothing."""
+    """Return the plan of a sweep without writing anything."""
     points = {key_of(settings): settings for settings in sweep.points}
     if not points:
         raise UsageError(f"{str(sweep.path)!r} has no points; give [axes] or [[point]]")
@@ -108,7 +108,7 @@ def run(
         Folder of the sweep: `points/KEY.json`, `results.parquet`, `failed.json`.
     executor : "threads", "processes" or "dask"
     jobs : int
-        Workers; 0: as many as CPUs.
+        Number of workers; 0 means as many as there are CPUs.
     scheduler : str, optional
         Address of a running Dask scheduler; by default, a cluster is started on this machine.
     progress : callable(done, points, seconds left), optional
@@ -118,7 +118,7 @@ def run(
     Raises
     ------
     UsageError, EnvironmentProblem
-        For a folder that is not a sweep's or is not writable, or a missing executor.  Finished points are kept.
+        For a folder that is not the folder of a sweep or is not writable, or a missing executor.  Finished points are kept.
     """
     jobs = jobs or len(os.sched_getaffinity(0))
     ahead = plan(sweep, out, jobs)
@@ -187,7 +187,7 @@ def warm(points: list[Settings]) -> None:
 
 
 def summary(outcome: Outcome) -> dict[str, Any]:
-    """Return a summary of a run as JSON-able values."""
+    """Return a summary of a run as values that can be written as JSON."""
     work = outcome.work
     return {
         "results": str(outcome.results), "points": outcome.points, "computed": outcome.computed, "failed": outcome.failed,

@@ -17,9 +17,9 @@ SWEEP = Kind("sweep", "point")
 
 
 def opened(folder: str | os.PathLike[str]) -> AbstractContextManager[Folder]:
-    """Create or resume the folder of a sweep, and lock it; raises as `resumable.opened`.
+    """Create or resume the folder of a sweep, and lock it; raises the same errors as `resumable.opened`.
 
-    A folder may hold points of several versions of a sweep: points are identified by their content.
+    A folder may hold points of several versions of a sweep, because points are identified by their content.
     """
     return resumable.opened(folder, SWEEP, {})
 

@@ -63,7 +63,7 @@ def _failed(path: pathlib.Path) -> str:
 
 
 def _axes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the varying settings, except those already in a run: its names, and the operation and sizes of its cell."""
+    """Return the settings that vary, without those that a run states anyway (names, and its cell's operation and sizes)."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     said = [[row.get(name) for row in rows] for name in names if name in _NAMED or name.startswith("cell_")]
     said.append([row.get("fs") or row.get("policy") for row in rows])

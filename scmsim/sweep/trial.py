@@ -12,7 +12,7 @@ from scmsim.sweep.point import Settings
 
 
 class WithoutOperations:
-    """A trace's files and header without its operations: replaying it builds the models and checks their parameters."""
+    """A trace without its operations, whose replay only builds the models and checks their parameters."""
 
     def __init__(self, source: Source) -> None:
         self.header, self.files, self.rows = source.header, source.files, 0

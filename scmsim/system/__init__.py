@@ -1,8 +1,8 @@
-"""Systems: other activity on a machine, and how perf counts there.  One TOML file each; in `alone` nothing else runs.
+"""Read systems, which describe other activity on a machine and how perf counts there; in the system `alone` nothing else runs.
 
 A replay has only the calls of a trace.  On a real machine, timer interrupts, other processes, the program's own pages and a
-second page table (KPTI) also occupy the TLB, and perf's counts for a rep-string depend on the CPU.  A system's file gives each
-of these as a number with its source.
+second page table (KPTI) also occupy the TLB, and perf's counts for a rep-string depend on the CPU.  A system's TOML file states
+each of these as a number with its source.
 """
 
 import pathlib
@@ -18,10 +18,10 @@ _FIELDS: dict[str, Rule] = {
     "slice_us": whole(0, 1 << 40),  # CPU time after which another process runs, us; 0: never
     "other_pages": _PAGES,  # pages of 4 KiB that the other process touches in each time slice
     "program_pages": _PAGES,  # own pages of 4 KiB that the program touches before each system call
-    "thread_stacks": flag,  # each thread of the trace has its own kernel stack
-    "kpti": flag,  # separate page tables for user and kernel
-    "pcid": flag,  # TLB entries survive a change of address space, if the CPU supports it
-    "levels": whole(4, 5),  # of the page table, if different from the machine's preset
+    "thread_stacks": flag,  # whether each thread of the trace has its own kernel stack
+    "kpti": flag,  # whether user and kernel have separate page tables
+    "pcid": flag,  # whether TLB entries survive a change of address space, if the CPU supports it
+    "levels": whole(4, 5),  # levels of the page table, if different from the machine's preset
     "rep_copy_bytes": _BYTES,  # bytes that a rep-string copies per counted load or store; 0: none are counted
     "rep_clear_bytes": _BYTES,  # bytes that a rep-string clears per counted store
     "rep_lookup_bytes": whole(0, 1 << 20),  # bytes of a rep-string per TLB look-up; 0: one look-up per page
@@ -50,7 +50,7 @@ def on_machine(system: dict[str, Any], machine: dict[str, Any]) -> dict[str, Any
 
 
 def surrounds(system: dict[str, Any]) -> bool:
-    """Return whether anything runs besides the calls."""
+    """Return whether a system has any activity in addition to the trace's calls."""
     return any(system[name] for name in ("hz", "slice_us", "program_pages", "thread_stacks", "kpti"))
 
 

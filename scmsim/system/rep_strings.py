@@ -1,7 +1,8 @@
-"""Count loads, stores and TLB look-ups of rep-strings, instructions that copy or clear; their events have `bytes_per_access` 0.
+"""Count loads, stores and TLB look-ups of rep-strings (x86 instructions that copy or clear a run of bytes).
 
-The measured tables leave rep-strings out, as the lab does.  A CPU retires one instruction, yet its counters of loads and stores
-advance by a number between one and the bytes moved, and each step of the microcode looks up an address.
+Events of rep-strings have `bytes_per_access` 0.  The measured tables leave rep-strings out, as the lab does.  A CPU retires one
+instruction, yet its counters of loads and stores advance by a number between one and the number of bytes, and each step of the
+microcode looks up an address.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ _SIDES = ((LOAD, "load", "loads"), (STORE, "store", "stores"))
 
 
 def kinds_of(sites: Mapping[str, str]) -> np.ndarray:
-    """Return the action of the rep-strings of each site: 0 none, 1 copy, 2 clear."""
+    """Return what the rep-strings of each site do: 0 for nothing, 1 for copy, 2 for clear."""
     clears = {name for name, kind in sites.items() if kind == "zeroing" or name == "zeroing"}
     moves = {name for name, kind in sites.items() if kind == "data" or name in MOVES}
     return np.array([2 if name in clears else int(name in moves) for name in sites])
@@ -33,13 +34,13 @@ def count(
 ) -> None:
     """Add the counts of rep-strings among the events to the counters.
 
-    The MMU has already counted one look-up per page; `shift` is log2 of the page size, by the event's code and `order`.
+    The MMU has already counted one look-up per page.  `shift` is the table of log2 of page sizes by event code and `order`.
     """
     repeated = (events["bytes_per_access"] == 0) & (events["length"] >= LEAST) & (kinds[events["site"]] > 0)
     for code, side, retired in _SIDES:
         at = np.flatnonzero(repeated & (events["code"] == code))
         length, row = events["length"][at], rows[: len(events)][at]
-        # a copy of n bytes is a run of loads and a run of stores: each counts half
+        # a copy of n bytes is a run of loads and a run of stores, each of which counts half
         every = np.array([0, 2 * system["rep_copy_bytes"], system["rep_clear_bytes"]])[kinds[events["site"][at]]]
         amount = np.divide(MILLI * length, every, out=np.zeros(len(at)), where=every > 0)
         np.add.at(counters[f"mem_inst_retired_all_{retired}"], row, np.rint(amount).astype(np.int64))

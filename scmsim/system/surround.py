@@ -1,15 +1,15 @@
 """Insert touches of the program, interrupts and other processes between the events of calls, before the MMU.
 
 Before each call, the program touches pages of its own.  With two page tables (KPTI), each call begins and ends with a change of
-tables: another PCID if CPU and kernel use PCIDs; otherwise everything is flushed, since the kernel's pages are not global with
-KPTI (Linux Documentation/x86/pti.rst).  Timer interrupts come at regular numbers of instructions.  Each touches the pages of a
-measured interrupt of the footprints' kernel, or, if none was measured, of one in Debian's 6.1 (tick.csv).  Another process,
-with its own address space and pages, runs after each time slice.
+tables: with another PCID if CPU and kernel use PCIDs, else with a flush of everything, because with KPTI the kernel's pages are
+not global (Linux Documentation/x86/pti.rst).  Timer interrupts come at regular numbers of instructions.  Each touches the pages of
+a measured interrupt of the footprints' kernel or, if none was measured, of an interrupt in Debian's 6.1 (tick.csv).  Another
+process, with its own address space and pages, runs after each time slice.
 
-The kernel stack of a measured call is that of one thread; with `thread_stacks`, thread n uses a stack n * STACK_BYTES higher.
+All measured calls are of one thread and use its kernel stack; with `thread_stacks`, thread n uses a stack n * STACK_BYTES higher.
 
-Time is the number of the calls' instructions (the machine's GHz / CPI per ns).  Touches are not instructions.  Touches of the
-program and of interrupts count in the row of the next event; those of the other process do not count.
+Time is measured by the calls' instructions (GHz / CPI of them per ns).  Touches are not instructions.  Touches of the program and
+of interrupts are counted in the row of the next event; touches of the other process are not counted.
 
 Not modelled: kernel pages that another process has touched under its own PCID (KPTI), and touches of the scheduler.
 """
@@ -28,15 +28,15 @@ STATE = np.dtype(
     (
         np.record,
         [
-            ("op", "i8"),  # row of the current operation, -1: none
+            ("op", "i8"),  # row of the current operation; -1 if none
             ("at", "i8"),  # next event
             ("emitted", "i8"),  # events in `out`
-            ("sliced", "i8"),  # next slice of touches
+            ("sliced", "i8"),  # index of the next slice of touches
             ("slices", "i8"),  # slices in `out`
-            ("most", "i8"),  # most events inserted before one event, besides those of an interrupt
+            ("most", "i8"),  # maximum number of events inserted before an event, without those of an interrupt
             ("trash", "i8"),  # row of the counters for events that do not count
             ("started", "i8"),  # 1 once `between_calls` has run
-            ("since_tick", "i8"),  # thousandths of instructions
+            ("since_tick", "i8"),  # thousandths of instructions since the last interrupt
             ("since_switch", "i8"),
             ("tick", "i8"),  # thousandths of instructions between two interrupts; 0: no interrupts
             ("slice", "i8"),
@@ -50,10 +50,10 @@ STATE = np.dtype(
 TOUCH = np.dtype((np.record, [("vaddr", "i8"), ("order", "u1"), ("stores", "u1")]))
 # Linux 6.1 Documentation/x86/x86_64/mm.rst; a stack of 16 KiB is aligned to its size and follows a guard page (kernel/fork.c).
 VMALLOC, VMALLOC_END, STACK_BYTES = 0xFFFF_C900_0000_0000 - (1 << 64), 0xFFFF_E900_0000_0000 - (1 << 64), 32 << 10
-PROGRAM, OTHER = 3 << 45, 7 << 44  # pages of the program and of the other process: above all threads' buffers
+PROGRAM, OTHER = 3 << 45, 7 << 44  # first pages of the program and of the other process, above all threads' buffers
 _SMALL = 12  # log2 of the bytes of a page
-_EVERYTHING = 1 << 40  # bytes of kernel addresses: too many to invalidate page by page
-PROCESS, IN_KERNEL, ANOTHER = range(1, 4)  # address spaces, as INVALIDATE names them
+_EVERYTHING = 1 << 40  # bytes of kernel addresses, which are too many to be invalidated page by page
+PROCESS, IN_KERNEL, ANOTHER = range(1, 4)  # numbers of address spaces in INVALIDATE events
 
 
 def start(system: Mapping[str, Any], time: Mapping[str, float], pcid: bool, trash: int) -> np.recarray:
@@ -76,7 +76,7 @@ def own_stacks(events: np.ndarray, threads: np.ndarray) -> None:
 
 
 def _measured_tick() -> np.ndarray:
-    """Return the first touch of each page in a timer interrupt of median length, of nine in an SQLite load on tmpfs."""
+    """Return the first touch of each page in the timer interrupt of median length, out of nine in an SQLite load on tmpfs."""
     with pathlib.Path(__file__).with_name("tick.csv").open(encoding="utf-8") as file:
         rows = [(int(row["page"], 16) - (1 << 64), row["order"], row["store"]) for row in csv.DictReader(file)]
     return np.array(rows, TOUCH)
@@ -87,7 +87,7 @@ TICK = _measured_tick()
 
 @kernel
 def surround(state, tick, out, taken):
-    """Copy events to `out`, with other touches inserted before them; return False if `out` is full: then call again.
+    """Copy events to `out`, with other touches inserted before them; return False if `out` is full and the call must be repeated.
 
     `out` and `taken` are tuples of events, their rows of the counters, and the slices of touches before some events.
     """
@@ -150,7 +150,7 @@ def between_calls(s, out, event, row):
 
 @subroutine
 def another_process(s, out, event):
-    """Emit a time slice of another process: it occupies the TLB, but does not count."""
+    """Emit the touches of another process in a time slice, which occupy the TLB but are not counted."""
     change(s, out, event, s.trash, ANOTHER)
     for page in range(s.other_pages):
         touch(s, out, event, s.trash, (LOAD, OTHER + (page << _SMALL), _SMALL))
@@ -159,7 +159,7 @@ def another_process(s, out, event):
 
 @subroutine
 def change(s, out, event, row, space):
-    """Emit a change of address space; with KPTI and without PCIDs it also flushes the kernel's pages."""
+    """Emit a change of address space, which also flushes the kernel's pages with KPTI if there are no PCIDs."""
     touch(s, out, event, row, (INVALIDATE, 0, _SMALL))
     e = out[0][s.emitted - 1]
     e.length, e.address_space = 0, space

@@ -1,7 +1,6 @@
-"""The zoo: one table of every bundled trace and some workloads, replayed on every file system.
+"""Make the zoo: one table of every bundled trace and some workloads, replayed on every file system.
 
-An entry of zoo.toml is a trace or a workload.  The pairs of an entry and a file system are the points of a sweep, whose folder can
-be resumed.
+An entry of zoo.toml is a trace or a workload.  Each pair of an entry and a file system is a point of a sweep, which can be resumed.
 """
 
 import fnmatch
@@ -28,7 +27,7 @@ _HERE = pathlib.Path(__file__).parent
 _TRACES = (_HERE.parent / "traces", _HERE.parents[1] / "traces")  # in an installed package, in a checkout
 _HASH = 16  # hexadecimal digits of a shown SHA-256
 _LEFT_OUT = "were not replayed"  # part of a replay's warning about left-out operations
-_COUNTS = ("payload_", "stored_bytes_", "space_", "errors_")  # prefixes of a row's counts besides the counters
+_COUNTS = ("payload_", "stored_bytes_", "space_", "errors_")  # prefixes of a row's counts in addition to the counters
 
 # column -> key of a point's row
 FIGURES = {
@@ -48,7 +47,7 @@ SPANNED = tuple(
 
 @dataclass(frozen=True)
 class Entry:
-    """A trace or workload to replay; `settings` are the settings of a sweep's point."""
+    """A trace or workload to replay; `settings` are its settings as a point of a sweep."""
 
     name: str
     what: str
@@ -60,7 +59,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """The result of an entry on a file system: `figures` by column and `sha256` of all counts, or `error`.
+    """The result of an entry on a file system: either `figures` by column and `sha256` of all counts, or `error`.
 
     `intervals`: {column: {"low", "high", "basis"}}, the 90 % intervals of the figures that can have one.
     """
@@ -77,13 +76,13 @@ class Row:
 
     @property
     def whole(self) -> bool:
-        """Return whether every operation was replayed and succeeded, so that figures are comparable with other rows."""
+        """Return whether every operation was replayed and succeeded, so that the row is comparable with other rows."""
         return not self.error and not self.failed and _LEFT_OUT not in self.warnings
 
 
 @dataclass(frozen=True)
 class Class:
-    """A class of file systems whose times are equally trustworthy."""
+    """A class of file systems whose estimated times are equally trustworthy."""
 
     name: str
     meaning: str
@@ -127,7 +126,7 @@ def gathered(
     jobs: int = 0,
     progress: run.Progress | None = None,
 ) -> Zoo:
-    """Replay the points that the folder lacks, and gather all results; raises as `scmsim.sweep.run.run`."""
+    """Replay the points that the folder lacks, and gather all results; raises as `scmsim.sweep.run.run` does."""
     from scmsim.pipeline import DEFAULTS
 
     given = _table()
@@ -165,7 +164,7 @@ def _table() -> Any:
 
 
 def _workload(value: Any) -> dict[str, Any]:
-    """Check a workload's kind and parameters; return the parameters as written, not parsed."""
+    """Check a workload's kind and parameters; return them as written, not parsed."""
     given = named(lambda inner: inner)(value)
     kind = one_of("workload", registry.names("workload"))(given.get("kind"))
     params.table("workload", kind)({key: inner for key, inner in given.items() if key != "kind"})

@@ -1,4 +1,4 @@
-"""Draw the zoo's overview: each file system's figures as multiples of those of BESIDE."""
+"""Draw the zoo's overview: each file system's figures as multiples of the figures of the file system BESIDE."""
 
 from scmsim.plot import files, theme
 from scmsim.plot.library import altair, drawn

@@ -1,4 +1,4 @@
-"""Compare the zoo's file systems with BESIDE: the median ratio of a figure, over entries that both replayed whole."""
+"""Compare the zoo's file systems with the file system BESIDE by median ratios over the entries that both replayed whole."""
 
 import statistics
 from collections.abc import Sequence
@@ -21,9 +21,10 @@ class Ratios:
 
 
 def compared(rows: Sequence[Row]) -> list[Ratios]:
-    """Return the file systems' median ratios to BESIDE, the fewest loads and stores first; empty if BESIDE has no rows.
+    """Return the file systems' median ratios to BESIDE, those with the fewest loads and stores first.
 
-    A file system that runs only some of the entries is left out: its medians would be over fewer entries.
+    The list is empty if BESIDE has no rows.  A file system that runs only some of the entries is left out, because its medians
+    would be over fewer entries.
     """
     entries = {row.entry for row in rows}
     base = {row.entry: row.figures for row in rows if row.fs == BESIDE and row.whole}

@@ -1,4 +1,4 @@
-"""Write the zoo as a Markdown page and as one CSV table; one version writes the same bytes on every machine."""
+"""Write the zoo as a Markdown page and as a CSV table; a version of scmsim writes the same bytes on every machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -58,7 +58,7 @@ def text(zoo: Zoo, picture: bool = False) -> str:
 
 
 def table(zoo: Zoo) -> str:
-    """Return the zoo as one CSV table; the columns on the entry come first."""
+    """Return the zoo as one CSV table, in which the columns that describe the entry come first."""
     entries = {entry.name: entry for entry in zoo.entries}
     head = [
         "entry",
@@ -116,7 +116,7 @@ def _lines(zoo: Zoo, picture: bool) -> Iterator[str]:
 
 
 def _overview(rows: Sequence[Row], picture: bool) -> Iterator[str]:
-    """Yield the section with each file system's median ratios to the one that `compared.BESIDE` names."""
+    """Yield the section with each file system's median ratios to the file system `compared.BESIDE`."""
     found = compared(rows)
     if not found:
         return
@@ -132,7 +132,7 @@ def _overview(rows: Sequence[Row], picture: bool) -> Iterator[str]:
 
 
 def _spans(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the section of the 90 % intervals: a row for each file system with intervals, as multiples of figures."""
+    """Yield the section of the 90 % intervals, with a row for each file system that has any, as multiples of figures."""
     found = []
     for fs in sorted({row.fs for row in rows}):
         own = [row for row in rows if row.fs == fs]
@@ -144,7 +144,7 @@ def _spans(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _span(rows: Sequence[Row], column: str) -> tuple[str, str]:
-    """Return the widest interval of a figure of a file system, divided by the figure, and its basis; a dash if there is none."""
+    """Return (widest interval of a file system's figure as multiples of the figure, its basis); (dash, "") if there is none."""
     found = []
     for row in rows:
         span, value = row.intervals.get(column, {}), row.figures[column]

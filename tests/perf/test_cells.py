@@ -137,7 +137,7 @@ def test_targets_that_are_refused(tmp_path: pathlib.Path) -> None:
         ("file", "is not a directory"),
         ("none", "no directory"),
         ("used", "is not empty, it holds 'thesis.tex'"),
-        ("strange", "not marked as ours"),
+        ("strange", "without the harness's marker"),
     ]:
         with pytest.raises(UsageError, match=why):
             targets.check(Target("x", str(tmp_path / name)), 0)

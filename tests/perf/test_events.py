@@ -115,7 +115,7 @@ _TIMES = {
             "'a' has two meanings: 'event=0x3c' and 'event=0x3d'",
         ),
         ({"absent": {}}, "neither a row nor a reason for 'l1d_replacement'"),
-        ({"absent": {"*": "why", "xtlb_*": "why"}}, "absent.xtlb_*: 'xtlb_*' fits no counter without a row"),
+        ({"absent": {"*": "why", "xtlb_*": "why"}}, "absent.xtlb_*: 'xtlb_*' matches no counter without a row"),
         ({"generic": {"dTLB-loads": "nothing"}}, "generic.dTLB-loads: 'nothing' names no row"),
         ({"cpus": []}, "cpus: must name at least one CPU"),
         ({"cpus": [{"vendor": "v"}]}, "cpus.0: needs vendor, family and models"),

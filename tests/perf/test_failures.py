@@ -235,7 +235,7 @@ def test_a_mount_vanishes_between_two_cells(tmp_path: pathlib.Path) -> None:
     small = matrix(tmp_path)
     mounted(tmp_path / "a")
     backend = counted(small, {4: lambda: subprocess.run(["umount", str(tmp_path / "a")], check=True)})
-    with pytest.raises(EnvironmentProblem, match="'.*/a' is no longer the directory that it was, was a unmounted"):
+    with pytest.raises(EnvironmentProblem, match="'.*/a' is no longer the directory that it was; was a unmounted"):
         measure(small, backend, tmp_path / "out")
     found = len(list((tmp_path / "out").glob("cells/*.json")))
     assert 3 <= found < 16

@@ -181,7 +181,7 @@ def test_core_types_count_their_share_of_the_time(core: int, atom: int, hundredt
 
 def test_core_types_that_overlap_are_refused_and_those_of_a_whole_system_added_up() -> None:
     both = CORES.format(233, 60, 604, 60)
-    with pytest.raises(UsageError, match="more than 100 %, so these counts cannot be added up; count each CPU apart"):
+    with pytest.raises(UsageError, match="more than 100 %, so these counts cannot be added up; count each"):
         merge(read_stat(f" Performance counter stats for './a':\n\n{both}"))
     assert merge(read_stat(f" Performance counter stats for 'system wide':\n\n{both}")).readings["cycles"].value == 837
 

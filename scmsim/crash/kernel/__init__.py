@@ -1,4 +1,4 @@
-"""Check crash states of a real kernel: record and try them in the lab's guests, by the rules for models."""
+"""Check the crash guarantee of a real kernel, by the rules for models: record its stores and try crash states in guests."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ __all__ = ["PROMISES", "check", "guarantee_of"]
 
 
 def guarantee_of(fs: str, promise: str = "") -> Guarantee:
-    """Return the guarantee to check for a file system of the lab: one of PROMISES, or that of the model of its name.
+    """Return the guarantee to check for a file system of the lab: one of PROMISES, or the guarantee of the model of its name.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def check(
     progress: Callable[[str, int, int], None] | None = None,
     **bounds: Any,
 ) -> "Report":
-    """Record a trace on a kernel, and try on the same kernel the states that crashes may leave.
+    """Record the stores of a trace on a kernel, and try on the same kernel the states that crashes may leave.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class Check:
         self.report.entries = sum(1 for _ in recording.entries)
         self.report.recording_seconds = round(recording.seconds, 2)
         self._verdicts: dict[Any, tuple[Wrong | None, Outcome]] = {}
-        self.outcomes: Outcomes = {}  # the states of files that the kernel showed
+        self.outcomes: Outcomes = {}  # the states of files that the kernel found
 
     def run(self) -> Report:
         """Try the states, then smaller states for each failure."""
@@ -79,7 +79,7 @@ class Check:
         return self.report
 
     def against_model(self, source: Source, assignments: dict[str, str]) -> None:
-        """Report which states of files only the kernel, or only the model of its name, showed; call after `run`."""
+        """Report which states of files only the kernel or only the model of its name has; call this after `run`."""
         plan, report = self.plan, self.report
         found = against_model(self.outcomes, source, self.system.name, assignments, plan.lines, plan.samples, plan.seed)
         report.model_both = sum(one.both for one in found)
@@ -118,7 +118,7 @@ class Check:
         return thinned
 
     def _try(self, chosen: Chosen, what: str) -> Iterator[Seen]:
-        """Return the files that the kernel finds in each state; several guests try states at the same time."""
+        """Return an iterator over what the kernel finds in each state; several guests try states at the same time."""
         path = self.folder / "states"
         with path.open("wb") as file:
             writer = StateWriter(file)
@@ -203,7 +203,7 @@ class Check:
         return chosen
 
     def _problem(self, walk: Walk, operation: int, seen: Seen) -> tuple[str, Wrong] | None:
-        """Return (file, its violation of the guarantee) for a state, or None if the guarantee holds."""
+        """Return (file, how it violates the guarantee) for a state, or None if the guarantee holds."""
         if isinstance(seen.error, str):
             return self.system.name, Wrong(DIED, f"died at the mount or in use: {seen.error}")
         if seen.error:
@@ -219,7 +219,7 @@ class Check:
         return problem or self._parted(walk, found) or self._broken(seen)
 
     def _parted(self, walk: Walk, found: dict[int, tuple[int, ...]]) -> tuple[str, Wrong] | None:
-        """Return a violation if a rename shows one file's names as before the call and the other's as after."""
+        """Return a violation if, after a rename, one file has its names from before the call and the other from after it."""
         if not self.guarantee.at_return or self.guarantee == PROMISES["call"]:
             return None
         changed = [file for file in found if walk.before.of(file).names != walk.files.of(file).names]
@@ -231,7 +231,7 @@ class Check:
         return None
 
     def _broken(self, seen: Seen) -> tuple[str, Wrong] | None:
-        """Return a path that is not whole, and its error."""
+        """Return (path that is not whole, its error); None if all paths are whole."""
         problem = broken(seen.files)
         if not problem:
             return None

@@ -15,7 +15,7 @@ _MOST_DEPTH = 48
 
 
 class Names:
-    """All names given in the guest: each with its file, the version that gave it, and the paths to it."""
+    """All names that were given in the guest, each with its file, the version that gave it, and its paths."""
 
     def __init__(self, recording: Recording) -> None:
         self._of: dict[int, list[tuple[int, Name, int]]] = {}  # file -> version, name, inode
@@ -51,7 +51,7 @@ class Names:
         return tuple((path, files[self.number[path]]) for path in paths)
 
     def found(self, file: int, seen: tuple[tuple[str, SeenFile], ...], history: History) -> frozenset[int]:
-        """Return the versions of the names that a file has; if two versions gave one path, the expected version."""
+        """Return the versions of the names that a file has; of two versions that gave the same path, the expected one."""
         wanted = {version for state in history.allowed(file).states for version in state.names}
         names = set()
         for path, one in seen:
@@ -92,14 +92,14 @@ class Names:
 
 
 class Words:
-    """Words that operations wrote in part: their content, and their label in the comparison."""
+    """8-byte words that operations wrote only in part: their content, and their label in the comparison."""
 
     def __init__(self, versions: int) -> None:
         self.versions = versions
         self._known: dict[int, dict[int, list[tuple[bytes, int]]]] = {}  # file -> word -> content, label
 
     def take(self, op: Any, version: int, before: FileState) -> None:
-        """Note the words that an operation writes in part; `before` is the file's state before the operation."""
+        """Record the words that an operation writes in part; `before` is the file's state before the operation."""
         if op.op == WRITE and op.length > 0:
             stop = int(op.offset + op.length)
             for word in {int(op.offset) // WORD} | ({stop // WORD} if stop % WORD else set()):

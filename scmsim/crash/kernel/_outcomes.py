@@ -1,8 +1,8 @@
 """Compare the states of files after crashes on a kernel with those on the model of the same name.
 
-A file's state: the operations that gave its names, its size, and for each page the operations whose words it holds.  Operation -1
-is before the trace.  Names, and each page, are compared together with the size, but not with each other: which pages arrive
-together is random.
+A file's state consists of the operations that gave its names, its size, and for each page the operations that wrote its words.
+Operation -1 is before the trace.  The names, and each page, are compared together with the size, but not with each other, because
+which pages arrive together is random.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ NOT_KNOWN, NEVER_WRITTEN, ZEROES = -4, -3, -2  # NOT_KNOWN: a page that the reco
 
 
 class Outcome(NamedTuple):
-    """A file after a crash."""
+    """The state of a file after a crash."""
 
     names: tuple[int, ...]
     size: int
@@ -37,12 +37,12 @@ class Outcome(NamedTuple):
         return {(-1, (*self.names, self.size)), *pages}
 
 
-Outcomes = dict[tuple[int, int], set[Outcome]]  # by operation and file
+Outcomes = dict[tuple[int, int], set[Outcome]]  # (operation, file) -> the states that were found
 Part = tuple[int, tuple[int, ...]]  # page, or -1 for the names; the operations, and the file's size
 
 
 class Difference(NamedTuple):
-    """The differences between outcomes of one file after crashes in one operation."""
+    """The differences between kernel and model in the outcomes of one file after crashes in one operation."""
 
     operation: int
     file: int
@@ -52,7 +52,7 @@ class Difference(NamedTuple):
 
 
 def text(part: Part) -> str:
-    """Return a part as text: name or page, the operations that stored it, and the file's size in bytes.
+    """Return a part of an outcome as text: name or page, the operations that stored it, and the file's size in bytes.
 
     Examples: "name of 3, 8,192 bytes" (stored by operation 3), "page 2 of 1 and zeroes, 8,192 bytes".
     """

@@ -1,4 +1,4 @@
-"""The report of a check of a real kernel."""
+"""Define the report of a check of a real kernel."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -27,20 +27,20 @@ class Report:
     claim: str
     promised: bool
     operations: int = 0
-    entries: int = 0  # of the recording: stores, write-backs, fences
+    entries: int = 0  # number of entries of the recording: stores, write-backs, fences
     crash_points: int = 0
     states: int = 0
-    possible_states: int = 0  # capped: 10**18 means 10**18 or more
+    possible_states: int = 0  # number of possible states; 10**18 means 10**18 or more
     sampled_points: int = 0
     failing_states: int = 0
     failing_operations: int = 0
-    not_followed: list[str] = field(default_factory=list)  # files
+    not_followed: list[str] = field(default_factory=list)  # files whose states are not tracked
     seconds: float = 0.0
     recording_seconds: float = 0.0
     failures: list[Failure] = field(default_factory=list)
-    model_both: int | None = None  # states of files that the kernel and its model showed; None: not compared
+    model_both: int | None = None  # number of states of files that kernel and model share; None: not compared
     model_differences: list[dict[str, Any]] = field(default_factory=list)  # by operation and file
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON-able values."""
+        """Return the report as values that can be written as JSON."""
         return asdict(self)

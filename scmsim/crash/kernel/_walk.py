@@ -1,4 +1,4 @@
-"""Walk over the crash points of a recording: which stores may have arrived, and which states of files are allowed.
+"""Walk over the crash points of a recording, and track which stores may have arrived and which file states are allowed.
 
 Crash points are before each fence that makes a store durable and after each call, as in the check of a model.
 """
@@ -24,7 +24,7 @@ _FENCES = {persistence.FENCED: "the fence", persistence.LOCKED_FENCE: "the locke
 
 
 class Store(NamedTuple):
-    """A run of stores of one kind; `_cache.Cache` uses it like a model's write."""
+    """A run of stores of one kind, which `_cache.Cache` handles like a model's write."""
 
     addr: int
     length: int
@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 
 class _Arrived:
-    """A replacement for the image `Cache.durable` that passes arrived stores to a writer of states."""
+    """Stand-in for the image `Cache.durable`, which passes arrived stores to a writer of states."""
 
     def __init__(self, writer: StateWriter | None) -> None:
         self.writer = writer
@@ -82,7 +82,7 @@ class Walk(History):
         self.now = -1  # the operation that began last
         self.words = Words(len(recording.results) + FIRST)
         self.stamp: dict[int, int] = {}  # file -> a number that changes with its allowed states
-        self.not_followed: set[int] = set()  # files
+        self.not_followed: set[int] = set()  # files whose states are not tracked
         self.before = Files()  # the files before the operation `now`
         self._stores = 0
         self._moved = False  # whether a store was executed since the last point
@@ -93,7 +93,7 @@ class Walk(History):
                 self.files.now[file] = FileState(frozenset({FIRST}), size, pages)
 
     def points(self) -> Iterator[Point]:
-        """Yield the crash points in order; until the next is requested, the walk's state is that of the point."""
+        """Yield the crash points in order; until the next is requested, the walk's state is the state at the point."""
         for entry in self.recording.entries:
             if entry.kind == persistence.BEGUN:
                 self._begin()
@@ -173,7 +173,7 @@ def left(extents: list[Extent], counts: tuple[int, ...]) -> list[tuple[int, byte
 
 
 def lost(recording: Recording, extents: list[Extent], counts: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Return the lost lines: address, number of lines, and the functions and operation of the first lost store."""
+    """Return a dict for each lost extent: address, number of lines, functions and operation of the first lost store."""
     found = []
     for extent, count in zip(extents, counts, strict=True):
         if count == len(extent.writes):
@@ -193,7 +193,7 @@ def lost(recording: Recording, extents: list[Extent], counts: tuple[int, ...]) -
 
 
 def check_dropped(recording: Recording, function: str) -> None:
-    """Raise UnknownName unless a function or one of its callees writes something back."""
+    """Raise UnknownName unless the function or one of its callees writes something back."""
     names = {
         name
         for entry in recording.entries

@@ -1,4 +1,4 @@
-"""Check that a file system is whole after a crash: names and listings agree, link counts are right, and every name can be used."""
+"""Check that a file system is whole after a crash: listings, link counts and names agree, and every name can be used."""
 
 import collections
 import os
@@ -22,7 +22,7 @@ def broken(seen: Sequence[SeenFile]) -> tuple[int, Wrong] | None:
     last = len(seen) - 1
     tries = [(number, _listing(one, number == last)) for number, one in enumerate(seen)]
     tries += [(number, _links(one, names[one.inode])) for number, one in enumerate(seen)]
-    # The error of a path in a directory explains that of the directory.
+    # Paths in a directory are tried first, because the error of a path explains the error of its directory.
     tries += [(number, _use(one)) for number, one in reversed(list(enumerate(seen)))]
     return next(((number, wrong) for number, wrong in tries if wrong), None)
 

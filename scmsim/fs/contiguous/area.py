@@ -20,12 +20,12 @@ def range_order(stop):
 
 @subroutine
 def place(s, out, is_first):
-    """Handle a file's move to new addresses; `is_first`: the file had no pages at other addresses."""
+    """Do nothing; a hook, called when a file gets new addresses (`is_first`: it had no pages at other addresses)."""
 
 
 @subroutine
 def set_moved(s, arena, out, row, old, held):
-    """Set the registers of the page-directory entries that change when a file leaves its 2**`held` bytes of addresses at `old`."""
+    """Set the registers of the page-directory entries that change when a file leaves its range of 2**`held` bytes at `old`."""
     s.reg[templates.DIRECTORY_BYTES] = min(
         ((arena[row + state.PAGE_COUNT] + page_map.PIECE - 1) // page_map.PIECE) << 3, templates.TOP_BYTES
     )
@@ -44,7 +44,7 @@ def has_range(s, arena, row, stop):
 
 @subroutine
 def ensure_range(s, arena, out, row, stop):
-    """Give a file a range for `stop` pages; move its pages of entries to it if the old range is too small (nvmalloc_expand)."""
+    """Give a file a range for `stop` pages; if the old range is too small, move its page-table pages (nvmalloc_expand)."""
     order = range_order(stop)
     held = arena[row + state.RANGE_ORDER]
     if order <= held:

@@ -1,8 +1,8 @@
 """Reads and writes of files that are contiguous in virtual memory: one copy between the user's buffer and the file.
 
-A new page is not cleared as a whole, only the bytes before a write and after the old end of the file.  A growing file
-gets `spare` pages more than it needs, within the 2 MiB of its last page.  Source: SCMFS superpage paper (2013), III;
-where it is silent, the behaviour is an assumption.
+Of a new page only the bytes before a write and after the old end of the file are cleared.  A growing file gets `spare`
+pages more than it needs, within the 2 MiB of its last page.  Source: SCMFS superpage paper (2013), III; where the paper
+is silent, the behaviour is an assumption.
 """
 
 from scmsim.alloc import two_zone
@@ -13,8 +13,8 @@ from scmsim.fs.engine import file_row, table
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.jit import subroutine
 
-CHUNK = 1 << 14  # most pages that one copy covers
-END_EVENTS = 16  # most events after the copy of a write
+CHUNK = 1 << 14  # maximum number of pages that one copy covers
+END_EVENTS = 16  # maximum number of events after the copy of a write
 
 
 @subroutine
@@ -111,7 +111,7 @@ def last_page(s, arena, row, op_last):
 
 @subroutine
 def open_write(s, arena, out, op, row):
-    """Prepare the mapping of pages for a write: note which edge pages are new, and find a range of addresses."""
+    """Prepare the mapping of a write's pages: record whether its first and last page are new, and find a range of addresses."""
     end = op.offset + op.length
     first, last = op.offset // templates.BLOCK, (end - 1) // templates.BLOCK
     s.old_size = arena[row + file_row.SIZE]
@@ -168,12 +168,12 @@ def copy_pieces(s, arena, out, op, row, end, reads):
 
 @subroutine
 def mapped(s, arena, out, op, row):
-    """Handle a write between the mapping of its pages and its copy."""
+    """Do nothing; a hook, called between the mapping of a write's pages and its copy."""
 
 
 @subroutine
 def copied(s, arena, out, op, row):
-    """Finish a write after its copy."""
+    """Emit the events of a write after its copy."""
     emit_template(s, out, templates.WRITTEN)
 
 

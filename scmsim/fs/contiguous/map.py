@@ -1,7 +1,8 @@
 """Mapping and unmapping of pages at a file's virtual addresses: the page table is the only index of a file's blocks.
 
-A file's range of addresses is a power of two, doubled when the file outgrows it; each 2 MiB of it have their own page
-of entries, or one superpage.  Source: SCMFS superpage paper (2013), III to IV; the sizes of ranges are an assumption.
+A file's range of addresses is a power of two, doubled when the file outgrows it.  Each 2 MiB of a range (a piece) is
+mapped by a page-table page of its own (its page of entries) or by one superpage.  Source: SCMFS superpage paper (2013),
+III to IV; the sizes of ranges are an assumption.
 """
 
 from scmsim.alloc import first_fit, two_zone
@@ -19,10 +20,10 @@ COPY_WINDOW = METADATA + (16 << 40) + (1 << 39)  # virtual address of a superpag
 NORMAL, SUPER = 12, 21  # log2 of the bytes of a page
 PIECE = 512  # pages that one page of entries maps
 
-MOST_PAGES = 1 << 31  # most pages of a file: 8 TiB, the largest range
+MOST_PAGES = 1 << 31  # maximum number of pages of a file: 8 TiB, the largest range
 TOO_FAR = 1 << 40  # arena words: more than the arena may have, so growing it ends the replay with an error
-MAP_EVENTS = 48  # most events of one call of `fill`
-UNMAP_EVENTS = 64  # most events of one call of `release_from`
+MAP_EVENTS = 48  # maximum number of events of one call of `fill`
+UNMAP_EVENTS = 64  # maximum number of events of one call of `release_from`
 METADATA_ORDER = NORMAL  # log2 of the bytes of a page of metadata
 UPPER_TABLES = 0  # additional words of the table SUPERS, for page tables above the pages of entries
 _TABLE = list(templates.SITES).index("page table")
@@ -131,7 +132,7 @@ def take_block(s, arena, want):
 
 @subroutine
 def count_blocks(s, arena, row, blocks):
-    """Note that a file or directory holds `blocks` more blocks."""
+    """Add `blocks`, which may be negative, to the counter of the blocks that files or directories hold."""
     if arena[row + file_row.STATUS] & file_row.IS_DIR:
         s.dir_blocks += blocks
     else:
@@ -140,13 +141,13 @@ def count_blocks(s, arena, row, blocks):
 
 @subroutine
 def extends_supers(s, arena, row, piece):
-    """Return whether a piece of a file continues its superpages."""
+    """Return whether a piece directly follows a file's superpages and may become the next one."""
     return arena[row + state.HELD] > 0 and s.whole and piece == arena[row + state.HELD]
 
 
 @subroutine
 def superpage_due(s, arena, row, piece, wanted):
-    """Return whether a piece of a file must become a superpage; `wanted` pages of the piece are needed."""
+    """Return whether a piece of a file, of which `wanted` pages are needed, must become a superpage."""
     if not extends_supers(s, arena, row, piece):
         return False
     if table.get(arena, row + state.PTES, piece) != 0:
@@ -184,17 +185,17 @@ def map_super(s, arena, out, row, piece):
 
 @subroutine
 def freed(s, out, block, count):
-    """Handle the freeing of blocks."""
+    """Do nothing; a hook, called when `count` blocks from `block` on were freed."""
 
 
 @subroutine
 def taken(s, out, block, count):
-    """Handle the allocation of blocks."""
+    """Do nothing; a hook, called when `count` blocks from `block` on were allocated."""
 
 
 @subroutine
 def upper_tables(s, arena, out, row, piece):
-    """Create the page tables above the page of entries of a piece of a file."""
+    """Do nothing; a hook, which creates the page tables above the page of entries of a piece of a file."""
 
 
 @subroutine

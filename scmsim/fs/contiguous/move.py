@@ -104,7 +104,7 @@ def pages_to_move(arena, row):
 
 @subroutine
 def begin_move(s, arena, row):
-    """Allocate the superpages of a migration; return FULL if there is nothing to migrate or too few are free."""
+    """Allocate the superpages of a migration; return FULL if nothing is to be migrated or too few superpages are free."""
     pages, held = pages_to_move(arena, row), arena[row + state.HELD]
     wanted = pages // page_map.PIECE
     if s.whole and pages % page_map.PIECE and pages * templates.BLOCK >= arena[row + file_row.SIZE]:
@@ -150,7 +150,7 @@ def copy_stretch(s, arena, out, row, stop):
 
 @subroutine
 def migrate(s, arena, out):
-    """Run the copying half of a migration; return True when the copy is under way, or nothing is to be copied."""
+    """Run the first half of a migration, the copy; return True once the copy is under way or if there is nothing to copy."""
     row = s.moving
     if s.copy_at < 0:
         begun = begin_move(s, arena, row)

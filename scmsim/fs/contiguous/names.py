@@ -1,6 +1,6 @@
 """Names, lengths and lifetime of files that are contiguous in virtual memory.
 
-A directory is a list of records in a file of its own; a new record is appended, and the list has no gaps (a
+A directory is a list of records in a file of its own.  A new record is appended, and the list never has gaps (a
 simplification).
 An unlinked file may become a null file: its range and first pages stay mapped for the next file that is created.
 Source: SCMFS superpage paper (2013); lists of records and null files are assumptions, see docs/models/scmfs.md.
@@ -45,17 +45,17 @@ def scan(s, arena, out, directory, stop):
 
 @subroutine
 def visit(s, arena, out, row):
-    """Handle the lookup of a directory or file."""
+    """Do nothing; a hook, called when a directory or file is looked up."""
 
 
 @subroutine
 def enter(s, arena, out, directory):
-    """Handle a new name before its directory is scanned."""
+    """Do nothing; a hook, called before a directory is scanned and a new name is added to it."""
 
 
 @subroutine
 def leave(s, arena, out, row):
-    """Handle a new name after it was added to its directory `row`."""
+    """Do nothing; a hook, called after a name was added to the directory `row`."""
 
 
 @subroutine
@@ -85,13 +85,13 @@ def add_name(s, arena, out, row, directory):
 
 @subroutine
 def is_sparse(arena, row):
-    """Return whether a file's length exceeds its pages; no directory is sparse, so a sparse parent shows mixed-up ids."""
+    """Return whether a file is longer than its mapped pages; a directory never is, so a sparse parent has a wrong id."""
     return arena[row + file_row.SIZE] > arena[row + state.PAGE_COUNT] * templates.BLOCK
 
 
 @subroutine
 def directory_of(arena, row):
-    """Return the row of the directory that has a file's newest name; 0 if there is none, or a sparse file took its id."""
+    """Return the row of the directory that has a file's newest name; 0 if unknown, or if the row belongs to a sparse file."""
     directory = arena[row + state.PARENT]
     return 0 if directory == 0 or is_sparse(arena, directory) else directory
 
@@ -182,7 +182,7 @@ def drop_null(s, arena, out):
 def create(s, arena, out, op, row, parent):
     """Run create or mkdir."""
     is_dir = op.op == records.MKDIR
-    held = arena[row + file_row.MAPPED]  # blocks of a directory whose number a file gets, or of a file
+    held = arena[row + file_row.MAPPED]  # blocks that the row still has; they are counted by kind, which may change
     page_map.count_blocks(s, arena, row, -held)
     arena[row + file_row.STATUS] = (
         arena[row + file_row.STATUS] & state.QUEUED | file_row.EXISTS | file_row.IS_DIR * is_dir
@@ -206,7 +206,7 @@ def release_events(arena, row):
 
 @subroutine
 def released(s, arena, out, row):
-    """Handle a deleted file that has no pages any more."""
+    """Do nothing; a hook, called when a deleted file has lost its last page."""
 
 
 @subroutine

@@ -20,12 +20,12 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-NAME_BLOCKS = 2  # most blocks that a new name may add to its directory
+NAME_BLOCKS = 2  # maximum number of blocks that a new name adds to its directory
 
 
 @subroutine
 def missing(arena, row, first, stop):
-    """Return the most blocks needed to map the unmapped pages in [first, stop), pages of entries included."""
+    """Return the maximum number of blocks needed to map the unmapped pages in [first, stop), including page-table pages."""
     end = min(stop, arena[row + state.PAGE_COUNT])
     count = stop - max(first, arena[row + state.PAGE_COUNT]) if stop > arena[row + state.PAGE_COUNT] else 0
     for page in range(first, end):

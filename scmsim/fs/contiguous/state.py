@@ -27,10 +27,10 @@ RANGE = BLOCKS + 8  # virtual address of the file's range, bytes from the start 
 RANGE_ORDER = RANGE + 1  # log2 of the range's bytes, 0: none
 PAGE_COUNT = RANGE + 2  # pages up to the last one that is mapped
 SPARE_AT = RANGE + 3  # first page that is mapped but not used
-SPARE = RANGE + 4  # pages from SPARE_AT on
-HELD = RANGE + 5  # superpages in SUPERS
-FILLED = RANGE + 6  # superpages in NEWER
-DIRENTS = RANGE + 7  # entries of a directory
+SPARE = RANGE + 4  # number of such pages, from SPARE_AT on
+HELD = RANGE + 5  # number of superpages in SUPERS
+FILLED = RANGE + 6  # number of superpages in NEWER
+DIRENTS = RANGE + 7  # number of entries of a directory
 PLACE = RANGE + 8  # offset of the newest name in its directory, bytes
 PARENT = RANGE + 9  # row of the directory with the newest name, 0: unknown
 WRITTEN = RANGE + 10  # time of the last write, ns
@@ -78,11 +78,11 @@ FIELDS = [
     ("queue_end", "i8"),
     ("moving", "i8"),  # row of the file that is being migrated, 0 = none
     ("moved_at", "i8"),  # time when the copy of the `moving` file is finished, ns
-    ("copy_at", "i8"),  # next page of the copy
+    ("copy_at", "i8"),  # next page to copy
     ("wanted", "i8"),  # last page that the operation maps, or end of the pages to migrate
     ("data_blocks", "i8"),  # blocks that files hold, including spare ones and superpages
     ("dir_blocks", "i8"),
-    ("table_blocks", "i8"),  # pages of page-table entries
+    ("table_blocks", "i8"),  # blocks that are pages of page-table entries
     ("spare_blocks", "i8"),  # blocks mapped after the ends of files, or in null files
     ("migrations", "i8"),
     ("migrated_bytes", "i8"),

@@ -50,10 +50,8 @@ COSTS = (
 
 BLOCK = 4096
 INODE_BYTES = 128
-TOP_TABLES = (
-    4096  # device offset of the pages of page-directory entries: 8 bytes per 2 MiB of addresses, folded to 2 MiB
-)
-TOP_BYTES = 2 << 20
+TOP_TABLES = 4096  # device offset of the pages of page-directory entries: 8 bytes for each 2 MiB of addresses
+TOP_BYTES = 2 << 20  # bytes of these pages; entries beyond them start again at TOP_TABLES
 INODE_TABLE = 4 << 20
 DIRENT_HEADER = 16  # bytes of a directory's record before the name
 _STEPS = TemplateBuilder(SITES, COSTS)

@@ -1,15 +1,15 @@
-"""Recovery model of ctFS: lines are written back without fences; only the locked instruction at a call's end orders them.
+"""Recovery model of ctFS, which writes lines back without fences.
 
-The locked instruction is in bitlock_release.
+Only the locked instruction at the end of a call (bitlock_release) orders the write-backs.
 Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file.
 Source: ctFS ctfs_func.c, ctfs_inode.c, ctfs_cpy.c, ctfs_bitmap.c, kernel/device.c (where the recovery of a swap is
 commented out); LOCK orders CLWB and non-temporal stores: Intel 64 and IA-32 Architectures Software Developer's Manual,
 CLWB.
 
 The recovery is a reconstruction: it accepts directory records that have an inode number, reads block and size from their
-inodes, and uses the page table unchanged.  A directory's own size is certain before a record is stored (inode_alloc takes a lock in
-between), so the model does not follow it.  The addresses of an atomic write's staging pages are not modelled, so the
-model does not check the data of atomic writes.
+inodes, and uses the page table unchanged.  A directory's own size is durable before a record is stored (inode_alloc takes a
+lock in between), so the model does not track it.  The addresses of an atomic write's staging pages are not modelled, so
+the model does not check the data of atomic writes.
 """
 
 from collections.abc import Sequence
@@ -130,7 +130,7 @@ class RecoveryModel(Scmfs):
 
     def recover(self, image: Image, file: int) -> Found:
         """Return the file as the recovery finds it; raise Unrecoverable if the recovery cannot continue."""
-        self.grown = {}  # a missing entry shows as a hole
+        self.grown = {}  # a missing page-table entry is a hole, not an error
         return super().recover(image, file)
 
 

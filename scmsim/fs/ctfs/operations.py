@@ -26,7 +26,7 @@ def clear(s, arena, out, row, low, high):
 
 @subroutine
 def copy_in(s, arena, out, row, at, stop):
-    """Copy the user's bytes to file bytes [at, stop): whole lines by streaming stores, the rest bytewise with a write-back.
+    """Copy the user's bytes to file bytes [at, stop): whole lines by non-temporal stores, the rest bytewise with write-backs.
 
     The write-back after the unaligned head flushes the next line, because ctFS has already advanced the pointer.  Source: ctFS
     ctfs_cpy.c, avx_cpy.
@@ -52,7 +52,7 @@ def copy_in(s, arena, out, row, at, stop):
 
 @subroutine
 def lengthen(s, arena, out, op, row):
-    """Write the inode of a growing file before the copy."""
+    """Emit the stores to the inode of a growing file, which precede the copy."""
     if op.offset + op.length > s.old_size:
         emit_template(s, out, tpl.WRITTEN)
 
@@ -89,7 +89,7 @@ def look_events(arena, row):
 
 @subroutine
 def blocks_beside(s, op, count):
-    """Return the number of blocks for pages of entries: an atomic write may split two pieces, and each needs a page."""
+    """Return the number of page-table pages that an atomic write may allocate: one for each of up to two split pieces."""
     return 2 * s.shadow * calls.allocates(op)
 
 

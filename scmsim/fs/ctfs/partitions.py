@@ -25,7 +25,7 @@ def range_order(stop):
 
 @subroutine
 def place(s, out, is_first):
-    """Emit the allocation of a partition; `is_first` (no pages at other addresses): store its address in the inode."""
+    """Emit the allocation of a partition, and store its address in the inode if `is_first` (the file had no partition)."""
     emit_template(s, out, templates.PARTITION)
     if is_first:
         emit_template(s, out, templates.PLACED)

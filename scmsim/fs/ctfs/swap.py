@@ -15,14 +15,14 @@ from scmsim.fs.engine import table
 from scmsim.fs.engine.events import emit_template
 from scmsim.jit import subroutine
 
-EVENTS = 160  # events of one atomic write, at most
-AT_ONCE = 32  # most pages of one INVALIDATE event: a longer event would count as a flush of the whole TLB
+EVENTS = 160  # maximum number of events of one atomic write
+AT_ONCE = 32  # maximum pages of one INVALIDATE event: a longer event would count as a flush of the whole TLB
 _INVALIDATES = pack(INVALIDATE, list(tpl.SITES).index("page table"), PM)
 
 
 @subroutine
 def flush_all(s, arena, out, row):
-    """Flush the user's whole TLB."""
+    """Emit a flush of all TLB entries of the user's address space."""
     page_map.table_event(s, out, _INVALIDATES, 0, page_map.address_of(arena, row, 0), 1 << 18, page_map.NORMAL)
 
 

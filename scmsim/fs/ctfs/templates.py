@@ -30,17 +30,17 @@ def templates() -> dict[int, list]:
 
 
 def _inode_written(base: int) -> list:
-    """Return the steps of cache_wb on an inode: flush each of its lines, and the last one again."""
+    """Return the steps of cache_wb on an inode: flush each of its lines, then the last line again."""
     return [step(FLUSH, "inode", base, 0, INODE_BYTES), step(FLUSH, "inode", base, INODE_BYTES - 1, 1)]
 
 
 def _resized(base: int) -> list:
-    """Return the steps of inode_resize: size, times of change and modification."""
+    """Return the steps of inode_resize: store size, change time and modification time, then write the inode back."""
     return [step(STORE, "inode", base, 8, 8), step(STORE, "inode", base, 80, 32), *_inode_written(base)]
 
 
 def _placed() -> list:
-    """Return the steps of inode_resize_lvl: size and block, level; a file that moves runs it after its entries were swapped."""
+    """Return the steps of inode_resize_lvl: store size and block, then level; a moved file runs it after the swap of entries."""
     return [
         step(STORE, "inode", tpl.INODE, 8, 16),
         step(STORE, "inode", tpl.INODE, 56, 1),
@@ -48,7 +48,7 @@ def _placed() -> list:
 
 
 def _data() -> dict[int, list]:
-    """Return the templates of avx_cpy, and of the inode of a file that grew."""
+    """Return the templates of avx_cpy, and of the stores to the inode of a file that grew."""
     return {
         tpl.COPY_IN: [
             step(LOAD, "data copy", tpl.USER_AT, 0, 0, tpl.BYTES, space=USER),
@@ -111,7 +111,7 @@ def _tables() -> dict[int, list]:
 
 
 def _names() -> dict[int, list]:
-    """Return the templates of inode_create, inode_path2inode and ctfs_unlink; storing its inode number commits a new record."""
+    """Return the templates of inode_create, inode_path2inode and ctfs_unlink; the store of its inode number commits a record."""
     return {
         tpl.ADD_DIRENT: [
             step(STORE, "directory", tpl.AT, 18, 0, tpl.FIELDS),
@@ -154,7 +154,7 @@ def _names() -> dict[int, list]:
 
 
 def _swapped() -> list:
-    """Return the steps of the three stores to pswap's state; only the first two stores are written back."""
+    """Return the steps of the three stores to pswap's state, of which only the first two are written back."""
     return [
         step(STORE, "page table", NONE, STATE, 25),
         step(FLUSH, "page table", NONE, STATE, 64),
@@ -166,7 +166,7 @@ def _swapped() -> list:
 
 
 def _entries(base: int, by: int) -> list:
-    """Return the steps of a swap: store and write back both ranges' persistent entries, then store the process's."""
+    """Return the steps of a swap: store and write back the persistent entries of both ranges, then store the process's entries."""
     return [
         step(STORE, "page table", base, 0, 0, by),
         step(FLUSH, "page table", base, 0, 0, by),

@@ -1,7 +1,7 @@
 """Find, allocate and publish pages of files; read, write and truncate; with `gaps = filled` also fallocate and free.
 
 Source: daxfs/file.c (daxfs_read_iter, daxfs_write_prealloc, daxfs_write_iter, daxfs_truncate_overlay, daxfs_setattr).
-Simplified: a miss of the inode's map of pages costs the same as a hit; a truncation does not look holes up.
+Simplified: a miss in the inode's map of pages costs the same as a hit; a truncation does not look up holes.
 """
 
 from scmsim.fs.daxfs import overlay, state, templates
@@ -13,8 +13,8 @@ from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 
 _PAGE = templates.PAGE
-PAGE_EVENTS = 24  # most events of one page's allocation, clearing and publication
-BATCH = 256  # most pages that a write allocates at once
+PAGE_EVENTS = 24  # maximum number of events of one page's allocation, clearing and publication
+BATCH = 256  # maximum number of pages that a write allocates at once
 
 
 @subroutine
@@ -79,14 +79,14 @@ def look_up(s, arena, out, f, page):
 
 @subroutine
 def clear(s, out, at, length):
-    """Emit a memset of the pool."""
+    """Emit a memset of `length` bytes of the pool at `at`."""
     s.reg[q.TO], s.reg[q.BYTES] = at, length
     emit_template(s, out, templates.ZERO)
 
 
 @subroutine
 def publish(s, arena, out, row, page, taken):
-    """Emit daxfs_overlay_publish_page of a page of the pool; a page that the table already has is freed; at most 12 events."""
+    """Emit daxfs_overlay_publish_page for the pool page `taken`, freed if the table already has the page; at most 12 events."""
     word = word_of(arena, row, page)
     home = overlay.home_of(s, arena[row + state.INO], page)
     if word & state.PLACE:
@@ -110,7 +110,7 @@ def publish(s, arena, out, row, page, taken):
 
 @subroutine
 def add_page(s, arena, out, row, page, whole):
-    """Allocate and publish a page that has none; it is cleared unless the call stores all of it; at most 20 events."""
+    """Allocate and publish a pool page for a hole, cleared unless the call stores all of it (`whole`); at most 20 events."""
     taken = overlay.take_page(s, arena, out)
     if not whole:
         clear(s, out, s.pool_at + (taken << 12), _PAGE)
@@ -131,9 +131,9 @@ def adopt_pages(s, arena, row, pages):
 
 @subroutine
 def preallocate(s, arena, out, row, first, last):
-    """Run daxfs_write_prealloc: allocate and clear all pages of a write at once, if it has 2 to 256 pages, none in the inode's map.
+    """Run daxfs_write_prealloc: allocate and clear all pages of a write at once.
 
-    Return False if there is no room for the events.
+    It applies to a write of 2 to 256 pages of which none is in the inode's map.  Returns False if the events do not fit.
     """
     count = last + 1 - first
     if count < 2 or count > BATCH or overlay.pages_ahead(s) < count:
@@ -171,7 +171,7 @@ def find_entry(s, arena, out, row):
 
 @subroutine
 def write(s, arena, out, op, row):
-    """Run or resume daxfs_write_iter; the device has room for its pages; return whether it is done."""
+    """Run or resume daxfs_write_iter, whose pages are known to fit on the device; return whether it is done."""
     end = op.offset + op.length
     if s.stage == state.READY:
         if not preallocate(s, arena, out, row, op.offset >> 12, end - 1 >> 12) or not reserve_events(s, out, 4):
@@ -216,9 +216,9 @@ def run_end(s, arena, out, row, page, stop):
 
 @subroutine
 def read(s, arena, out, op, row):
-    """Run or resume daxfs_read_iter: runs of adjacent pages; a page that the inode's map lacks is copied alone.
+    """Run or resume daxfs_read_iter, which copies runs of adjacent pages; return whether it is done.
 
-    A read ends at the first hole; with gaps = filled it returns zeros.
+    A page that the inode's map lacks is copied alone.  A read ends at the first hole; with gaps = filled it returns zeros for it.
     """
     end = min(op.offset + op.length, arena[row + file_row.SIZE])
     if s.stage == state.READY:

@@ -18,7 +18,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def look_up_events(s):
-    """Return the most events of a search."""
+    """Return the maximum number of events that `look_up` emits."""
     return 8
 
 
@@ -45,5 +45,5 @@ HOOKS = {
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """Return the mapped files of a model."""
+    """Return the object that handles the model's mapped files; `files` is the number of files in the trace."""
     return mapped_files(model, files, "daxfs_mapped", state.FILE_WORDS, HOOKS)

@@ -1,7 +1,7 @@
 """Names: inode entries, directory entries with tombstones, and the list of each directory.
 
-A name is known by the first path of a file.  A rename that replaces no file gives a name that the trace does not
-have, so that its entry is not found again.
+A name is identified by the first file that has its path.  The trace does not have the new name of a rename that
+replaces no file, so the entry of that name is never found again.
 Source: daxfs/dir.c (daxfs_create, daxfs_unlink, daxfs_rename, daxfs_iterate), daxfs/overlay.c (daxfs_overlay_create_dirent,
 daxfs_overlay_delete_dirent, overlay_dirlist_prepend).  Simplified: names of one hash do not share a bucket.
 """
@@ -13,14 +13,14 @@ from scmsim.fs.engine.events import emit_template
 from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 
-# Most bytes that a new name allocates: an inode entry, a directory entry and the head of a directory's list.
+# Maximum number of bytes that a new name allocates: an inode entry, a directory entry and the head of a directory's list.
 ROOM = templates.INODE_BYTES + templates.DIRENT_BYTES + templates.LIST_BYTES
 KEYS = 3
 
 
 @subroutine
 def parent_row(s, arena, row):
-    """Return the row of a directory whose entries a call changes, with an inode number."""
+    """Give a directory whose entries a call changes an inode number if it has none; return its row."""
     if arena[row + state.INO] == 0:
         arena[row + state.INO] = s.next_ino
         s.next_ino += 1
@@ -60,7 +60,10 @@ def prepend(s, arena, out, directory, at):
 
 @subroutine
 def name(s, arena, out, row, parent, number):
-    """Emit daxfs_overlay_create_dirent of a name (its path's first row, or -1); return the entry's place; at most 44 events."""
+    """Emit daxfs_overlay_create_dirent for the name `number` (first row with its path, or -1); at most 44 events.
+
+    Returns the place of the entry.
+    """
     first = s.files + number * state.FILE_WORDS
     known = number >= 0 and arena[first + state.OF_NAME] > 0
     if number < 0:
@@ -87,7 +90,7 @@ def name(s, arena, out, row, parent, number):
 
 @subroutine
 def bury(s, arena, out, row):
-    """Emit daxfs_overlay_delete_dirent: a tombstone in the entry that names a file; emits at most 8 events."""
+    """Emit daxfs_overlay_delete_dirent, which marks the entry that names a file as deleted (tombstone); at most 8 events."""
     if arena[row + state.DIRENT] == 0:
         return
     at, number = arena[row + state.DIRENT] - 1, arena[row + state.NAMED]
@@ -173,7 +176,7 @@ def link(s, arena, out, op, row, parent):
 
 @subroutine
 def rename(s, arena, out, row, parent, replaced):
-    """Run daxfs_rename: the replaced name gets a tombstone, the new name its entry, then the old name its tombstone."""
+    """Run daxfs_rename: delete the replaced name, create the new name's entry, then delete the old name (tombstones)."""
     emit_template(s, out, q.RENAME)
     number = -1
     if replaced:
@@ -187,7 +190,7 @@ def rename(s, arena, out, row, parent, replaced):
 
 @subroutine
 def read_directory(s, arena, out, row):
-    """Run daxfs_iterate: the list of the directory, with its tombstones."""
+    """Run daxfs_iterate: read all entries on the directory's list, including tombstones."""
     count = arena[row + state.LISTED]
     s.reg[q.COUNT] = count
     s.reg[templates.AT] = max(arena[row + state.LIST] - 1, 0)

@@ -16,7 +16,7 @@ from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-EVENTS = 128  # most events of a call besides its pages
+EVENTS = 128  # maximum number of events of a call, without those of its pages
 
 
 @subroutine
@@ -41,7 +41,7 @@ def adopt(s, arena, row, parent):
 
 @subroutine
 def is_refused(s, arena, op, row):
-    """Return whether DaxFS has no such call."""
+    """Return whether DaxFS does not support the call (link and fallocate, without gaps = filled)."""
     return not s.filled and (op.op == r.LINK or op.op == r.FALLOCATE)
 
 

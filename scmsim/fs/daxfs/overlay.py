@@ -21,13 +21,13 @@ INODE_KEY, LIST_KEY = 0xFFFFF, 0xFFFFE  # page numbers in the keys of an inode's
 
 @subroutine
 def home_of(s, ino, page):
-    """Return the home bucket of a page of an inode, or of INODE_KEY, LIST_KEY: the key's low bits (DAXFS_OVL_KEY_DATA)."""
+    """Return the home bucket of an inode's page, INODE_KEY or LIST_KEY: the key's low bits (DAXFS_OVL_KEY_DATA)."""
     return (ino << 20) + page & s.bucket_count - 1
 
 
 @subroutine
 def home_of_name(s, number):
-    """Return the home bucket of a name; a mixing function replaces FNV-1a of the directory and the name."""
+    """Return the home bucket of a name; here a mix of its number replaces DaxFS's FNV-1a hash of directory and name."""
     mixed = (number + 1) * 2654435761 & 0xFFFFFFFF
     mixed = (mixed ^ mixed >> 16) * 73244475 & 0xFFFFFFFF
     return (mixed ^ mixed >> 15) & s.bucket_count - 1
@@ -35,7 +35,7 @@ def home_of_name(s, number):
 
 @subroutine
 def set_probe(s, home, count):
-    """Set the registers of the loads of `count` buckets from a home bucket on."""
+    """Set the registers for the loads of `count` buckets, starting at a home bucket."""
     before_end = min(count, s.bucket_count - home)
     s.reg[q.PROBES] = count
     s.reg[templates.AT], s.reg[q.BYTES] = templates.TABLE + home * templates.BUCKET, before_end * templates.BUCKET
@@ -44,7 +44,7 @@ def set_probe(s, home, count):
 
 @subroutine
 def probe(s, out, home, distance):
-    """Emit overlay_lookup of a key: loads of the buckets from its home to its own; emits at most 3 events."""
+    """Emit overlay_lookup of a key in the table: load the buckets from its home bucket to its own; at most 3 events."""
     set_probe(s, home, distance + 1)
     emit_template(s, out, templates.PROBE)
 
@@ -88,13 +88,13 @@ def insert(s, arena, out, home):
 
 @subroutine
 def pages_ahead(s):
-    """Return how many unallocated pages the pool has after the end of its allocated part."""
+    """Return how many whole pages follow the allocated part of the pool."""
     return max(s.pool_size - (s.pool_alloc + _PAGE - 1 & ~(_PAGE - 1)), 0) >> 12
 
 
 @subroutine
 def note_free(s):
-    """Set `free_blocks` after a change of the pool."""
+    """Recompute `free_blocks` after a change of the pool."""
     s.free_blocks = pages_ahead(s) + s.freed
 
 
@@ -130,14 +130,14 @@ def take_bytes(s, size):
 
 @subroutine
 def take_entry(s, out, size):
-    """Allocate a pool entry of a class without freed entries; return its device offset; emits at most 3 events."""
+    """Allocate a pool entry of `size` bytes, never a freed one; return its device offset; emits at most 3 events."""
     emit_template(s, out, templates.BUMP)
     return take_bytes(s, size)
 
 
 @subroutine
 def take_pages(s, count):
-    """Move the pool's end by adjacent pages, aligned to 4 KiB; return the first page of the pool."""
+    """Allocate `count` adjacent pages, aligned to 4 KiB, at the pool's end; return the first one's number in the pool."""
     first = s.pool_alloc + _PAGE - 1 >> 12
     s.pool_alloc = first + count << 12
     note_free(s)
@@ -146,7 +146,7 @@ def take_pages(s, count):
 
 @subroutine
 def take_page(s, arena, out):
-    """Allocate one page, a freed page if there is one, else at the pool's end; return the page; emits at most 4 events."""
+    """Allocate one page, from the free list if possible, else at the pool's end; return its number; at most 4 events."""
     if s.freed == 0:
         emit_template(s, out, templates.BUMP)
         return take_pages(s, 1)

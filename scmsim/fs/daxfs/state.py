@@ -17,21 +17,21 @@ from scmsim.fs.engine.events import HEADER, State, load_templates, new_state
 
 # A file's row after the fields of `file_row`, one word each unless said otherwise; MAPPED counts its pages.
 PAGES = file_row.OWN  # table (2 words): page -> word with the bits that are defined below
-INO = PAGES + 2  # inode number, 0: none yet
-ENTRY = PAGES + 3  # place of its inode entry + 1, 0: none
+INO = PAGES + 2  # inode number; 0 if none yet
+ENTRY = PAGES + 3  # device offset of its inode entry + 1; 0 if none
 ENTRY_DISTANCE = PAGES + 4  # buckets between the home of the inode's key and its bucket
-DIRENT = PAGES + 5  # place of the directory entry that names it + 1, 0: none
-LIST = PAGES + 6  # of a directory: place of the head of its entries + 1, 0: none
+DIRENT = PAGES + 5  # device offset of the directory entry that names it + 1; 0 if none
+LIST = PAGES + 6  # of a directory: device offset of the head of its list of entries + 1; 0 if none
 LIST_DISTANCE = PAGES + 7
-LISTED = PAGES + 8  # of a directory: entries on its list, with tombstones
-NAMED = PAGES + 9  # first row with the path that names this file now, -1: a path that the trace does not have
-OF_NAME = PAGES + 10  # of the first row with a path: place of the entry of that name + 1, 0: none
+LISTED = PAGES + 8  # of a directory: number of entries on its list, including tombstones
+NAMED = PAGES + 9  # first row with the path that names this file now; -1 if the trace does not have that path
+OF_NAME = PAGES + 10  # of the first row with a path: device offset of that name's entry + 1; 0 if none
 NAME_DISTANCE = PAGES + 11
-PATH = PAGES + 12  # first row with the file's path: what names it when it is created
+PATH = PAGES + 12  # first row with the path that the file is created with
 FILE_WORDS = PAGES + 13
-UNNAMED = 1  # rows after those of files: a parent directory
+UNNAMED = 1  # number of extra rows after the files' rows: one for a parent directory that the trace does not name
 
-# A word of the table of pages: page of the pool + 1, then flags and the distance of its bucket from the key's home.
+# A value of the table PAGES: page of the pool + 1, then flags and the distance of the key's bucket from its home bucket.
 PLACE = (1 << 33) - 1
 KEYED = 1 << 33  # the table has a bucket for its key
 CACHED = 1 << 34  # the kernel's own map of the inode (ovl_pages) has the page
@@ -47,7 +47,7 @@ LAST_PAGE = 0xFFFFD  # DAXFS_OVL_MAX_PGOFF
 FIELDS = [
     *HEADER,
     *file_row.FIELDS,
-    ("stage", "i8"),  # of the current operation, see NEW
+    ("stage", "i8"),  # stage of the current operation, NEW to EVICTING
     ("resume_at", "i8"),  # byte or page at which the operation resumes
     ("closes", "i8"),
     ("filled", "i8"),  # 1: gaps = filled
@@ -56,16 +56,16 @@ FIELDS = [
     ("entries", "i8"),  # used buckets
     ("pool_at", "i8"),  # device offset of the pool
     ("pool_size", "i8"),
-    ("pool_alloc", "i8"),  # bytes of the pool before its end (bump allocator)
+    ("pool_alloc", "i8"),  # allocated bytes of the pool, all at its start (bump allocator)
     ("stack", "i8"),  # arena offset of the handle of the table of freed pages
     ("freed", "i8"),  # pages on the free list
     ("spare_at", "i8"),  # gaps = filled: device offset in a freed page that entries use when the pool's end is reached
-    ("spare_left", "i8"),  # bytes left there
+    ("spare_left", "i8"),  # bytes left in that page
     ("free_blocks", "i8"),  # pages that can still be allocated
     ("next_ino", "i8"),
     ("unknown_names", "i8"),  # names that the trace does not have
-    ("data_pages", "i8"),  # pages of files, with those of unlinked ones
-    ("lost_pages", "i8"),  # of data_pages: pages of unlinked files, which are never freed
+    ("data_pages", "i8"),  # pages of files, including those of unlinked files
+    ("lost_pages", "i8"),  # pages in data_pages that belong to unlinked files: DaxFS never frees them
     ("refused_calls", "i8"),  # fallocates and links
     ("too_far", "i8"),  # calls that request pages beyond the last page that a file can have
     ("cut_reads", "i8"),  # reads that ended at a hole
@@ -104,7 +104,7 @@ def start(params: dict, files: Files) -> State:
 
 
 def _buckets(capacity: int, asked: int) -> int:
-    """Return the buckets of the hash table; raise UsageError for a number that mkdaxfs refuses."""
+    """Return the number of buckets of the hash table; raise UsageError if mkdaxfs refuses the number `asked`."""
     if asked == 0:
         return min(1 << max((4 * capacity // t.PAGE - 1).bit_length(), 6), MOST_BUCKETS)
     if asked < 64 or asked & (asked - 1) or asked > MOST_BUCKETS:
@@ -113,9 +113,9 @@ def _buckets(capacity: int, asked: int) -> int:
 
 
 def space(state: State) -> dict[str, int]:
-    """Return the space report in bytes; `unreachable_bytes` are the pages of unlinked files, which nothing frees.
+    """Return the space report in bytes; `unreachable_bytes` counts the pages of unlinked files, which nothing frees.
 
-    Entries of files and names, and what their alignment leaves unused, are metadata.
+    Entries of files and names, and the bytes that their alignment leaves unused, are metadata.
     """
     record, rows = state.record[0], file_row.of(state, FILE_WORDS)
     files = rows[file_row.is_file(rows)]
@@ -149,7 +149,7 @@ def extents(state: State) -> np.ndarray:
 
 
 def _free(state: State) -> np.ndarray:
-    """Return the extents of free pages: those on the free list, and all after the pool's end."""
+    """Return the extents of the free pages: pages on the free list, and all pages after the allocated part of the pool."""
     record = state.record[0]
     freed = np.sort(x.table_of(state, state.arena, int(record.stack))[: int(record.freed)])
     ahead = int(record.free_blocks) - len(freed)

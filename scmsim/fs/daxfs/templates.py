@@ -27,7 +27,7 @@ COSTS = (
     "readdir", "list_entry",
 )  # fmt: skip
 
-AT, REST = 30, 31  # registers after those of Linux: a place in the table or the pool, bytes of a probe that wrapped
+AT, REST = 30, 31  # registers after those of Linux: a device offset; bytes that a probe reads after wrapping around
 
 OPEN, CLOSE, FSYNC, STAT, OTHER = q.OPEN, q.CLOSE, q.FSYNC, q.STAT, q.OTHER
 (
@@ -37,8 +37,8 @@ OPEN, CLOSE, FSYNC, STAT, OTHER = q.OPEN, q.CLOSE, q.FSYNC, q.STAT, q.OTHER
 TEMPLATES = FOUND + 1
 
 PAGE = 4096
-HEADER = PAGE  # of the overlay, after the superblock
-TABLE = 2 * PAGE  # buckets of 16 bytes
+HEADER = PAGE  # device offset of the overlay's header, after the superblock
+TABLE = 2 * PAGE  # device offset of the buckets, 16 bytes each
 BUCKET = 16
 ALLOC, NEXT_INO, FREE_DATA = HEADER + 32, HEADER + 40, HEADER + 56  # struct daxfs_overlay_header
 INODE_BYTES, DIRENT_BYTES, LIST_BYTES = 32, 304, 16  # pool entries

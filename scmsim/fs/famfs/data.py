@@ -13,22 +13,22 @@ from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.transfer import copy_in
 from scmsim.jit import subroutine
 
-LOOK_UP_EVENTS = 6  # most events of a look-up besides its chase
+LOOK_UP_EVENTS = 6  # maximum number of events of a look-up, without its chase
 MAPPING_SITE = list(templates.SITES).index("mapping")
 MAPS = q.DESCRIPTORS  # address of the kernel's maps of files: 64 KiB for each
-CHASED = q.DESCRIPTORS + (1 << 39)  # address of what a chase reads
+CHASED = q.DESCRIPTORS + (1 << 39)  # address of the lines that chases (dependent loads of a look-up) read
 
 
 @subroutine
 def place(s, arena, row, at):
-    """Return the device offset of a byte of a file; the file has a unit there."""
+    """Return the device offset of byte `at` of a file, which must be in one of the file's units."""
     unit = table.get(arena, row + state.UNITS, at >> templates.UNIT_SHIFT)
     return (unit << templates.UNIT_SHIFT) + (at & templates.UNIT - 1)
 
 
 @subroutine
 def look_up(s, arena, out, row, unit):
-    """Emit iomap_begin: the search for a unit's extent, with a chase if there is one (famfs_meta_to_dax_offset)."""
+    """Emit iomap_begin: the search for a unit's extent, then `s.chase` dependent loads (famfs_meta_to_dax_offset)."""
     number, chunk = (row - s.files) // state.FILE_WORDS, arena[row + state.CHUNK]
     s.reg[q.NEW] = s.lookup == state.STRIPE and chunk > 0
     s.reg[q.COUNT] = extents_before(arena, row, unit) if s.lookup == state.LIST else 0
@@ -48,7 +48,7 @@ def look_up(s, arena, out, row, unit):
 
 @subroutine
 def append(s, arena, out, row):
-    """Store a file's entry in the log: a new entry in the next slot, the entry of a growing file again in its old slot."""
+    """Emit the store of a file's log entry: a new entry in the next slot, a changed entry in its old slot."""
     if arena[row + state.ENTRY] == 0:
         arena[row + state.ENTRY] = s.logged % s.log_entries + 1
         s.logged += 1
@@ -60,7 +60,7 @@ def append(s, arena, out, row):
 
 @subroutine
 def publish(s, arena, out, row):
-    """Emit the creation or change of a file's map in the kernel, then log it; if `s.scans`, the log is read first."""
+    """Emit the creation or change of a file's map in the kernel, and its log entry; if `s.scans`, the log is read first."""
     if s.scans:
         s.reg[q.COUNT], s.reg[q.BYTES] = s.live_entries, s.live_entries * templates.ENTRY_BYTES
         emit_template(s, out, templates.SCAN_LOG)
@@ -73,7 +73,7 @@ def publish(s, arena, out, row):
 
 @subroutine
 def ask_map(s, arena, out, row):
-    """Emit the request for the map of a file that the kernel does not know yet (fuse_get_fmap), at its first open."""
+    """Emit the request for a file's map at its first open, if the kernel does not have the map yet (fuse_get_fmap)."""
     if arena[row + state.ENTRY] and not arena[row + file_row.STATUS] & state.HAS_MAP:
         emit_template(s, out, templates.ASK_MAP)
         arena[row + file_row.STATUS] |= state.HAS_MAP

@@ -1,6 +1,6 @@
-"""Map famfs's files: faults of DAX that find each page at once, with famfs's search for its extent in each fault.
+"""Map famfs's files: DAX faults, each with famfs's search for the page's extent; every page of a file has memory.
 
-fs/dax.c maps 4 KiB or 2 MiB; dax_iomap_fault falls back from 1 GiB, so a region of 1 GiB costs one more attempt and is
+fs/dax.c maps 4 KiB or 2 MiB.  dax_iomap_fault does not support 1 GiB, so an aligned GiB costs one more attempt and is
 mapped by entries of 2 MiB.  fsync and msync do nothing (noop_fsync), so no entry is ever write-protected again.
 Source: fs/famfs/famfs_file.c (__famfs_filemap_fault, famfs_file_mmap), Linux 6.1 fs/dax.c.
 """
@@ -31,7 +31,7 @@ def look_up(s, arena, out, f, page):
 
 @subroutine
 def look_up_events(s):
-    """Return the most events of a search."""
+    """Return the maximum number of events that `look_up` emits."""
     return data.LOOK_UP_EVENTS + s.chase
 
 
@@ -45,5 +45,5 @@ HOOKS = {
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """Return the mapped files of a model."""
+    """Return the object that handles the model's mapped files; `files` is the number of files in the trace."""
     return mapped_files(model, files, "famfs_mapped", state.FILE_WORDS, HOOKS)

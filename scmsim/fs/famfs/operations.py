@@ -1,9 +1,9 @@
 """Run famfs's operations one by one.
 
 The first call that gives a file a length (fallocate, truncate or write) represents `famfs creat` or `famfs cp`: it
-preallocates the file and logs it.  From then on famfs only moves data: a write ends at the file's end, a truncate or
-fallocate does nothing, and an unlinked file keeps its memory.  With growth = logged, each of these calls is done, and
-its file's entry is stored again.
+preallocates the file and logs it.  From then on famfs only copies data: a write ends at the file's end, a truncate or
+fallocate does nothing, and an unlinked file keeps its memory.  With growth = logged, the model executes each of these
+calls and stores the file's log entry again.
 Source: famfs README.md (missing file system operations), fs/famfs/famfs_file.c (famfs_rw_prep), src/famfs_lib.c.
 """
 
@@ -18,7 +18,7 @@ from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-EVENTS = 64  # most events of a call besides its copies
+EVENTS = 64  # maximum number of events of a call, without its copies
 
 
 @subroutine
@@ -41,7 +41,7 @@ def adopt(s, arena, row):
 
 @subroutine
 def length_for(arena, op, row):
-    """Return the file length that a truncate or allocating call needs, bytes; -1 for other calls."""
+    """Return the file length in bytes that a truncate or allocating call needs; -1 for other calls."""
     if arena[row + file_row.STATUS] & file_row.IS_DIR:
         return -1
     if op.op == r.TRUNCATE:
@@ -115,7 +115,7 @@ def create(s, arena, out, op, row, parent):
 
 @subroutine
 def change_length(s, arena, out, row, length):
-    """Set a file's length and publish it; with growth = logged units after the end are freed."""
+    """Set a file's length, bytes, and publish it; with growth = logged, free the units after the end."""
     if s.grows and length < arena[row + file_row.SIZE]:
         release_from(s, arena, row, units_of(length))
     arena[row + file_row.SIZE] = length
@@ -124,7 +124,7 @@ def change_length(s, arena, out, row, length):
 
 @subroutine
 def truncate(s, arena, out, row, new_size):
-    """Run a truncation that gives a new file its length, or changes it with growth = logged."""
+    """Run a truncate, which sets the length of a new file or, with growth = logged, of any file; return True (done)."""
     emit_template(s, out, templates.OTHER)
     if s.sized:
         change_length(s, arena, out, row, new_size)
@@ -133,7 +133,7 @@ def truncate(s, arena, out, row, new_size):
 
 @subroutine
 def fallocate(s, arena, out, op, row):
-    """Run an fallocate that gives a new file its length, or more units with growth = logged; famfs clears nothing."""
+    """Run an fallocate, which sets a new file's length or, with growth = logged, adds units; return True (done)."""
     emit_template(s, out, templates.OTHER)
     if s.sized:
         keeps = op.flag & r.KEEP_SIZE and s.grows

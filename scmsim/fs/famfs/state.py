@@ -18,8 +18,8 @@ from scmsim.fs.famfs import templates as t
 
 # A file's row after the fields of `file_row`, one word each unless said otherwise; MAPPED counts its units.
 UNITS = file_row.OWN  # table (2 words): unit of the file -> unit of the device
-EXTENTS = UNITS + 2  # extents of its map, strips for an interleaved one
-CHUNK = UNITS + 3  # units of a chunk; 0: a simple map
+EXTENTS = UNITS + 2  # number of extents in its map; of strips if the map is interleaved
+CHUNK = UNITS + 3  # units per chunk of an interleaved map; 0 for a simple map
 ENTRY = UNITS + 4  # slot of its entry in the log + 1; 0: none
 FILE_WORDS = UNITS + 5
 UNNAMED = 1  # number of extra rows after the files' rows: one for a parent directory that the trace does not name
@@ -37,10 +37,10 @@ LOG_SMALLEST = 8 << 20
 FIELDS = [
     *HEADER,
     *first_fit.FIELDS,
-    ("origin", "i8"),  # of the bitmap: device offset 0 (see alloc.contiguity)
+    ("origin", "i8"),  # device offset of the bitmap's first block: 0 (see alloc.contiguity)
     ("shift", "i8"),  # log2 of the bytes of a block of the bitmap
     *file_row.FIELDS,
-    ("stage", "i8"),  # of the current operation, see NEW
+    ("stage", "i8"),  # stage of the current operation, NEW to EVICTING
     ("resume_at", "i8"),  # byte at which the operation resumes
     ("closes", "i8"),
     ("grows", "i8"),  # 1: growth = logged
@@ -56,7 +56,7 @@ FIELDS = [
     ("logged", "i8"),  # entries appended so far
     ("live_entries", "i8"),
     ("sized", "i8"),  # the current operation changes the file's length or map, so that it logs an entry
-    ("data_units", "i8"),  # units of files, with those of unlinked ones
+    ("data_units", "i8"),  # units of files, including those of unlinked files
     ("lost_units", "i8"),  # units in data_units that belong to unlinked files: famfs never frees them
     ("beyond", "i8"),  # writes that reach beyond the preallocated end of their file
     ("unsupported", "i8"),  # truncates and fallocates of a preallocated file

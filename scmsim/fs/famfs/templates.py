@@ -36,7 +36,7 @@ TEMPLATES = SCAN_LOG + 1
 
 UNIT_SHIFT = 21  # FAMFS_ALLOC_UNIT
 UNIT = 1 << UNIT_SHIFT
-LOG_OFFSET = UNIT  # the superblock has the unit before
+LOG_OFFSET = UNIT  # the superblock takes the first unit
 LOG_HEADER = 48  # struct famfs_log without its entries
 ENTRY_BYTES = 544  # struct famfs_log_entry
 NEXT_FIELDS = 32  # offset of famfs_log_next_seqnum and famfs_log_next_index in the header
@@ -52,7 +52,7 @@ def _call(cost: str) -> list:
 
 
 def templates(log_bytes: int, fuse: bool) -> dict[int, list]:
-    """Return every template by number; `fuse`: a new file's map comes by a request to the server."""
+    """Return every template by number; `fuse`: the kernel gets a new file's map by a request to the FUSE server."""
     lines = log_bytes >> 6
     flushed = [
         _run(FLUSH, "log", q.ZERO, LOG_OFFSET, 0, LOG_BYTES, space=PM),

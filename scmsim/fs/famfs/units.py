@@ -14,7 +14,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def units_of(length):
-    """Return the units that `length` bytes take."""
+    """Return the number of units that `length` bytes occupy."""
     return (length + templates.UNIT - 1) >> templates.UNIT_SHIFT
 
 
@@ -63,7 +63,7 @@ def allocate_strips(s, arena, row, units):
     if not has_room(s, arena, table.words_to_hold(arena, row + state.UNITS, count * s.strips)):
         return NO_ROOM
     shuffle_buckets(s)
-    found = 0  # the buckets that have room come first in the order, so that nothing is taken if they are too few
+    found = 0  # move the buckets that have room to the front before allocating: too few of them must change nothing
     for i in range(s.bucket_count):
         low = s.buckets[i] * bucket
         if found < s.strips and run_in(s, arena, low, low + bucket, count) >= 0:
@@ -125,7 +125,7 @@ def release_from(s, arena, row, first):
     """Free a file's units from unit `first` of the file on (growth = logged)."""
     for k in range(first, arena[row + file_row.MAPPED]):
         unit = table.get(arena, row + state.UNITS, k)
-        if unit:  # the units of cut strips are not all at the end
+        if unit:  # freed one by one, because the end of an interleaved file is not one run
             first_fit.release(s, arena, unit, 1)
             table.put(arena, row + state.UNITS, k, 0)
     s.data_units -= max(arena[row + file_row.MAPPED] - first, 0)
@@ -134,7 +134,7 @@ def release_from(s, arena, row, first):
 
 @subroutine
 def extent_end(arena, row, unit):
-    """Return the end of the extent that has the file's unit `unit`, or of its chunk if the file is interleaved."""
+    """Return the first unit after the extent that contains the file's unit `unit` (after its chunk if interleaved)."""
     chunk, stop = arena[row + state.CHUNK], arena[row + file_row.MAPPED]
     if chunk:
         return min((unit // chunk + 1) * chunk, stop)
@@ -146,7 +146,7 @@ def extent_end(arena, row, unit):
 
 @subroutine
 def extents_before(arena, row, unit):
-    """Return how many extents of a file's list of extents are before a unit of the file."""
+    """Return how many extents precede a unit of the file in the file's list of extents."""
     chunk, count = arena[row + state.CHUNK], 0
     if chunk:
         return unit // chunk

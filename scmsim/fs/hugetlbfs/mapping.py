@@ -1,7 +1,7 @@
 """Map the memory of hugetlbfs and device-dax: a fault sets one entry of the page's size.
 
-A mapping's offset in the file and its address are multiples of the page size.  A fault of hugetlbfs takes a page
-of the pool and clears it, for a load too.  No page is ever cleaned or write-protected.
+A mapping's offset in the file and its address are multiples of the page size.  A fault of hugetlbfs, for a load or a
+store, takes a page from the pool and clears it.  No page is ever written back or write-protected.
 Source: Linux 6.1 mm/hugetlb.c (hugetlb_no_page), drivers/dax/device.c (check_vma, __dev_dax_pmd_fault,
 __dev_dax_pud_fault).  Simplified: private mappings are refused (hugetlbfs copies whole pages for them).
 """
@@ -21,13 +21,13 @@ from scmsim.jit import subroutine
 
 @subroutine
 def place(s, arena, f, page):
-    """Return the address of a page of 4 KiB; 0 if it has no memory or is the first page of the device."""
+    """Return the physical address of a file's 4 KiB page; 0 if it has no memory or is the first page of the device."""
     return max(pages.place(s, arena, f, page << 12), 0)
 
 
 @subroutine
 def read_in(s, arena, out, f, page):
-    """Allocate and clear the huge page that holds a 4 KiB page, if it is missing; return (outcome, its source)."""
+    """Allocate and clear the huge page of a 4 KiB page if it is missing; return (outcome, w.WAS_THERE or w.CAME_WHOLE)."""
     first = page << 12 >> s.shift
     if pages.word_of(s, arena, f, first) >= state.FIRST:
         return DONE, w.WAS_THERE
@@ -41,7 +41,7 @@ def read_in(s, arena, out, f, page):
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """Return the mapped files of a model."""
+    """Return the object that handles the model's mapped files; `files` is the number of files in the trace."""
     order, device = int(model.state.record[0].shift), bool(model.state.record[0].is_device)
     own = {
         "ORDER": order,

@@ -1,7 +1,7 @@
 """Run the operations of hugetlbfs and device-dax one by one.
 
-Neither has write(), and device-dax has no read() either (drivers/dax/device.c: dax_fops): such calls end with EINVAL and
-move nothing.  With writes = ported a program copies to a mapping of its own instead, and files grow as it needs.
+Neither has write(), and device-dax has no read() either (drivers/dax/device.c: dax_fops): these calls fail with EINVAL
+and copy nothing.  With writes = ported, the program copies through a mapping of its own instead, and files grow as needed.
 Source: Linux 6.1 fs/hugetlbfs/inode.c, drivers/dax/device.c.
 """
 
@@ -15,7 +15,7 @@ from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-EVENTS = 16  # most events of a call besides its pages
+EVENTS = 16  # maximum number of events of a call, without those of its pages
 
 
 @subroutine
@@ -66,7 +66,7 @@ def is_refused(s, arena, op, row):
 
 @subroutine
 def refuse(s, op):
-    """Count a refused call, which moves no bytes and changes no length."""
+    """Count a refused call, which copies nothing and changes no length."""
     s.unwritable += op.op == r.WRITE or op.op == r.READ
     s.fixed_lengths += op.op == r.TRUNCATE or op.op == r.FALLOCATE
     if op.op == r.WRITE and not op.flag & r.SETUP:
@@ -108,7 +108,7 @@ def create(s, arena, out, op, row, parent):
 
 @subroutine
 def truncate(s, arena, out, row, new_size):
-    """Run hugetlb_vmtruncate: pages after the new end are freed; a longer file gets none."""
+    """Run hugetlb_vmtruncate: free the pages after the new end (growth allocates none); return True (done)."""
     emit_template(s, out, templates.OTHER)
     if new_size < arena[row + file_row.SIZE]:
         pages.free_pages(s, arena, out, row, new_size + (1 << s.shift) - 1 >> s.shift, r.NEVER >> 12)

@@ -1,4 +1,4 @@
-"""Take pages of files from the pool, reserve and free them; run read, `ported` writes and fallocate.
+"""Allocate, reserve and free the pages of files in the pool; run read, `ported` writes and fallocate.
 
 Source: Linux 6.1 mm/hugetlb.c (alloc_huge_page, hugetlb_reserve_pages), fs/hugetlbfs/inode.c (hugetlbfs_read_iter,
 hugetlbfs_fallocate, hugetlbfs_punch_hole, remove_inode_hugepages).
@@ -13,7 +13,7 @@ from scmsim.fs.hugetlbfs import state, templates
 from scmsim.fs.linux import templates as q
 from scmsim.jit import subroutine
 
-EVENTS = 16  # most events of one page's allocation, clearing and copy
+EVENTS = 16  # maximum number of events of one page's allocation, clearing and copy
 
 
 @subroutine
@@ -32,7 +32,7 @@ def word_of(s, arena, row, page):
 
 @subroutine
 def place(s, arena, row, at):
-    """Return the address of a byte of a file; -1 in a page without memory."""
+    """Return the physical address of byte `at` of a file; -1 if its page has no memory."""
     word = word_of(s, arena, row, at >> s.shift)
     if word < state.FIRST:
         return -1
@@ -41,7 +41,7 @@ def place(s, arena, row, at):
 
 @subroutine
 def can_take(s, arena, row, first, stop):
-    """Return the outcome of taking memory for the pages [first, stop) that have none, and reserve words for it."""
+    """Return whether the pages [first, stop) without memory can be allocated (DONE, FULL, or NO_ROOM in the arena)."""
     if owns_device(s, row):
         return DONE if stop <= s.blocks else FULL
     count, promised = 0, 0
@@ -109,7 +109,7 @@ def promise(s, arena, out, row, first, stop):
 
 @subroutine
 def free_pages(s, arena, out, row, first, stop):
-    """Give back the memory and the reservations of the pages [first, stop); emits at most 1 event."""
+    """Free the memory and the reservations of the pages [first, stop); emits at most 1 event."""
     count = 0
     stop = min(stop, 1 << arena[row + state.PAGES + table.ORDER]) if arena[row + state.PAGES] else first
     for page in range(first, stop):
@@ -127,7 +127,7 @@ def free_pages(s, arena, out, row, first, stop):
 
 @subroutine
 def copy(s, arena, out, op, row, end, writes):
-    """Copy from `resume_at` to `end` page by page; a write takes the memory that it needs.  Return whether it is done."""
+    """Copy from `resume_at` to `end` page by page, allocating memory for a write; return whether the copy is done."""
     while s.resume_at < end:
         if not reserve_events(s, out, EVENTS):
             return False

@@ -19,7 +19,7 @@ from scmsim.fs.linux import templates as q
 # A file's row after the fields of `file_row`, one word each unless said otherwise; MAPPED counts its pages.
 PAGES = file_row.OWN  # table (2 words): page -> RESERVED, or page of the pool + FIRST
 FILE_WORDS = PAGES + 2
-UNNAMED = 1  # rows after those of files: a parent directory
+UNNAMED = 1  # number of extra rows after the files' rows: one for a parent directory that the trace does not name
 RESERVED, FIRST = 1, 2  # a reserved page has no memory yet
 
 # Progress of the current operation.
@@ -29,18 +29,18 @@ LARGEST = 16 << 40
 FIELDS = [
     *HEADER,
     *first_fit.FIELDS,
-    ("origin", "i8"),  # of the pool's bitmap: byte 0 (see alloc.contiguity)
+    ("origin", "i8"),  # offset in the pool of the first page of its bitmap: 0 (see alloc.contiguity)
     ("shift", "i8"),  # log2 of the bytes of a page
     *file_row.FIELDS,
-    ("stage", "i8"),  # of the current operation, see NEW
+    ("stage", "i8"),  # stage of the current operation, NEW to EVICTING
     ("resume_at", "i8"),  # byte at which the operation resumes
     ("closes", "i8"),
-    ("start_at", "i8"),  # address of the pool's first page
+    ("start_at", "i8"),  # physical address of the pool's first page
     ("is_device", "i8"),  # 1: device-dax
     ("owner", "i8"),  # device-dax: row of the file that is the device, 0: none yet
     ("ported", "i8"),
     ("reserved", "i8"),  # reserved pages without memory
-    ("used", "i8"),  # pages of files
+    ("used", "i8"),  # pages that files hold
     ("unwritable", "i8"),  # writes, and reads of device-dax, that were refused
     # refused truncates to a length that is not a multiple of the page size; on device-dax every truncate and fallocate
     ("fixed_lengths", "i8"),

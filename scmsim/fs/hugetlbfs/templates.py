@@ -44,7 +44,7 @@ def templates(in_dram: bool) -> dict[int, list]:
             run(STORE, "copy", q.TO, 0, 0, q.BYTES, space=space),
             work("copy_call", 1),
         ],
-        q.WRITE: call("null_call"),  # a refused write(): `ported` writes are not calls
+        q.WRITE: call("null_call"),  # a refused write(); `ported` writes are not system calls
         q.READ: call("read_call"),
         q.COPY_OUT: [
             run(LOAD, "copy", q.FROM, 0, 0, q.BYTES, space=space),

@@ -17,7 +17,7 @@ TO = 2  # page after the last one
 WHAT = 3  # ADVISED or ADVISED_AGAINST
 RANGE_ORDER = 2
 MIXED = -1
-END = 1 << 40  # page; advice up to a mapping's end also holds for the pages that mremap adds
+END = 1 << 40  # end of a range that reaches its mapping's end, so that it also covers pages that mremap adds later
 
 
 @subroutine
@@ -36,7 +36,7 @@ def over(arena, mapping, first, stop):
 
 @subroutine
 def add(s, arena, mapping, low, high, what):
-    """Prepend a range to a mapping's list."""
+    """Prepend the advice `what` for the pages [low, high) to a mapping's list; allocates one range."""
     one = take(s, arena, RANGE_ORDER)
     arena[one + FROM], arena[one + TO], arena[one + WHAT] = low, high, what
     arena[one + AFTER], arena[mapping + w.ADVICE] = arena[mapping + w.ADVICE], one
@@ -65,9 +65,9 @@ def drop(s, arena, mapping, low, high):
 
 @subroutine
 def set_advice(s, arena, out, mapping, span, what):
-    """Set the advice of the pages span = (low, high) of a mapping; emits at most 4 events, adds at most two ranges.
+    """Set the advice for the pages span = (low, high) of a mapping; emits at most 4 events, allocates at most two ranges.
 
-    A large entry that crosses a new edge is removed (vma_adjust_trans_huge).
+    A 2 MiB entry that crosses an edge of the range is removed (vma_adjust_trans_huge).
     """
     low, high = span
     first, stop = arena[mapping + w.FIRST_PAGE], arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT]

@@ -33,7 +33,7 @@ def map_around(s, arena, out, mapping, f, page):
 
 @subroutine
 def large_page(s, arena, out, mapping, f, at):
-    """Page cache: map the 2 MiB folio of a page, at = (page, FAULT bits); return whether that is possible.
+    """Map the 2 MiB page-cache folio around a page if possible, and return whether it was; at = (page, fault flags).
 
     An entry that does not allow stores is removed first (wp_huge_pmd of a file: __split_huge_pmd).
     """
@@ -55,7 +55,7 @@ def large_page(s, arena, out, mapping, f, at):
 
 @subroutine
 def cached_fault(s, arena, out, mapping, f, at):
-    """Handle a fault of the page cache; return the outcome."""
+    """Handle a fault on a page-cache page; return the outcome.  at = (page, whether it is a store)."""
     page, write = at
     old = arena[tables.entry_at(arena, mapping, page)]
     outcome, came = hooks.read_in(s, arena, out, f, page)

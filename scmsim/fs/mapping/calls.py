@@ -101,7 +101,7 @@ def split(s, arena, out, mapping, page):
         arena[target + k] = arena[source + k]
         if k or start & w.HUGE_PAGE - 1 == 0:
             arena[source + k] = 0
-        elif arena[source]:  # the cut is inside 2 MiB of addresses: both parts need a table of them
+        elif arena[source]:  # the cut is inside a 2 MiB slot: each part needs its own table of 4 KiB entries
             entries = take(s, arena, w.FAN_ORDER)
             for i in range(w.FAN):
                 arena[entries + i] = arena[(arena[source] >> 12) + i]
@@ -156,9 +156,9 @@ def unmap(s, arena, out, op):
 
 @subroutine
 def address_for(s, arena, first, pages):
-    """Choose and return the address of a new mapping of `pages` pages from page `first` of a file on.
+    """Choose and return the address of a new mapping of `pages` pages that starts at page `first` of a file.
 
-    Where large entries are possible, the address equals the file offset modulo the size of such an entry.
+    Where large entries are possible, the address and the file offset agree modulo the size of a large entry.
     """
     m = s.maps
     start = arena[m + w.NEXT_ADDRESS]
@@ -283,7 +283,7 @@ def add(s, arena, out, op):
 
 @subroutine
 def populate(s, arena, out, op, write):
-    """Fault in the pages of an operation, in order; return False if unfinished.
+    """Fault in the pages of an operation, in order, for stores if `write`; return False if unfinished.
 
     If unfinished, `AT` is the number of pages that are done, plus 1.  Each page counts as used (mm/gup.c: FOLL_TOUCH).
     """

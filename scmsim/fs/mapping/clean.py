@@ -45,7 +45,7 @@ def protect_everywhere(s, arena, out, file, page):
 
 @subroutine
 def write_back(s, arena, out, file, word, length):
-    """Write back the `length` bytes of cache lines of an entry of DAX's tree; emits at most 4 events."""
+    """Write back the cache lines of the `length` bytes that the entry `word` of DAX's tree maps; emits at most 4 events."""
     space = r.KERNEL if word & w.ZERO else r.PM
     emit_run(s, out, tables.what_of(s, arena, r.FLUSH, CLEAN_SITE, space), word & ~w.FLAG_BITS, length)
     tables.charge(s, arena, out, CLEAN_COST, 1)
@@ -55,7 +55,7 @@ def write_back(s, arena, out, file, word, length):
 
 @subroutine
 def clean_large(s, arena, out, file, page):
-    """Write back the 2 MiB of a large entry of DAX, from `page` on; emits at most 5 events, and 2 per entry that maps it."""
+    """Write back the 2 MiB of a large DAX entry that starts at `page`; emits at most 5 events, and 2 for each mapping of it."""
     at, most = tables.tree_slot(arena, file, page), 0
     for k in range(w.FAN):
         most = max(most, protect_everywhere(s, arena, out, file, page + k))
@@ -72,7 +72,7 @@ def events_of(s, arena, large):
 
 @subroutine
 def clean_at(s, arena, out, file, page):
-    """DAX: write back the entry of a page, which may be large, if it is dirty; return False if the events do not fit."""
+    """Write back the DAX entry of a page (4 KiB or 2 MiB) if it is dirty; return False if the events do not fit."""
     entry = tables.tree_entry(arena, file, page)
     if entry == 0 or not arena[entry] & w.DIRTY:
         return True

@@ -23,7 +23,7 @@ def file_of_mapping(s, arena, mapping):
 
 @subroutine
 def emit_fault_event(s, arena, out, mapping, span, how):
-    """Append the MAP event of a fault that mapped span = (page, pages, log2 of the bytes of a page)."""
+    """Append the MAP event of a fault with the flags `how` that mapped span = (page, pages, log2 of the bytes of a page)."""
     page, pages, order = span
     what = tables.what_of(s, arena, r.MAP, FAULT_SITE, r.USER)
     tables.emit_at(s, out, what, 0, pages << 12, tables.address_of(arena, mapping, page), order)
@@ -32,14 +32,14 @@ def emit_fault_event(s, arena, out, mapping, span, how):
 
 @subroutine
 def protected(word, write):
-    """Return the FAULT bits of a fault that finds the entry `word`."""
+    """Return the flags of a fault that finds the entry `word`: FAULT, WRITES for a store, PROTECTED if the page is mapped."""
     how = w.FAULT | (w.WRITES if write else 0)
     return how | w.PROTECTED if word & w.PRESENT and write else how
 
 
 @subroutine
 def cost_of(how):
-    """Return the cost row of a fault that maps 4 KiB pages, chosen by its FAULT bits."""
+    """Return the cost row of a fault that maps 4 KiB pages, chosen by the fault flags `how`."""
     if how & w.PROTECTED:
         return PROTECTED_COST
     return STORE_COST if how & w.WRITES else LOAD_COST
@@ -53,7 +53,7 @@ def ever_large(arena, maps):
 
 @subroutine
 def can_be_large(s, arena, mapping, f, page):
-    """Return whether the 2 MiB around a page fit the mapping and the file, and no small entries are in their place."""
+    """Return whether the 2 MiB around a page are inside the mapping and the file, and no 4 KiB entries map any of them."""
     first, address = page & ~(w.FAN - 1), tables.address_of(arena, mapping, page)
     if not hooks.MAY_BE_LARGE or (address >> 12 ^ page) & w.FAN - 1:
         return False

@@ -1,8 +1,8 @@
 """Page faults of DAX.
 
 A fault maps 2 MiB if the address and the offset agree modulo 2 MiB, the 2 MiB are inside the mapping and the file, and
-they are one run of blocks that begins at a multiple of 2 MiB on the device.  If they have no content, a load maps the
-huge zero page, and a store allocates blocks from their first page on, as far as one run goes.  A region that has small
+they are one run of blocks that begins at a multiple of 2 MiB on the device.  If the 2 MiB have no content, a load maps
+the huge zero page, and a store allocates one run of blocks from their first page on.  A 2 MiB region that has small
 entries in DAX's tree never gets a large entry.
 Source: Linux 5.13 fs/dax.c (dax_iomap_pmd_fault, dax_iomap_pte_fault, grab_mapping_entry).
 """
@@ -77,7 +77,7 @@ def blockless_run(s, arena, f, page, stop):
 
 @subroutine
 def give(s, arena, out, f, page, count):
-    """Run `hooks.give_blocks` and charge its cost; return its outcome and its count of pages."""
+    """Run `hooks.give_blocks` and charge its cost; return (outcome, pages that got blocks)."""
     new, first = hooks.place(s, arena, f, page) == 0, not hooks.must_sync(s, arena, f)
     outcome, count = hooks.give_blocks(s, arena, out, f, page, count)
     if outcome == DONE:
@@ -135,7 +135,7 @@ def must_wait(s, arena, out, mapping, f, page):
 
 @subroutine
 def large_fault(s, arena, out, mapping, f, at):
-    """Map the 2 MiB around a page by a large entry if possible; return whether they were mapped.  at = (page, FAULT bits)."""
+    """Map the 2 MiB around a page by a large entry if possible; return whether they were mapped.  at = (page, fault flags)."""
     page, write = at[0], at[1] & w.WRITES
     file, first = arena[mapping + w.FILE], page & ~(w.FAN - 1)
     slot = tables.slot_at(arena, mapping, page)
@@ -175,7 +175,7 @@ def filled_hole(s, arena):
 
 @subroutine
 def note_last(arena, file, page):
-    """Update the last page for which the kernel's tree of a file has had an entry."""
+    """Raise LAST_GIVEN, the last page that ever had an entry in the kernel's tree of a file, to at least `page`."""
     arena[file + w.LAST_GIVEN] = max(arena[file + w.LAST_GIVEN], page)
 
 
@@ -204,7 +204,7 @@ def note_given(s, arena, out, file, page, word):
 
 @subroutine
 def small_fault(s, arena, out, mapping, f, at):
-    """Map one page by a small entry; return the outcome.  at = (page, FAULT bits)."""
+    """Map one page by a small entry; return the outcome.  at = (page, fault flags)."""
     page, how = at
     file, place, write = arena[mapping + w.FILE], hooks.place(s, arena, f, page), how & w.WRITES
     if write and (place == 0 or place & w.UNWRITTEN):
@@ -244,7 +244,7 @@ def dax_fault(s, arena, out, mapping, f, at):
 
 @subroutine
 def begun(s, arena, out, mapping, f, at):
-    """Run the first steps of a fault; return its FAULT bits, with ASKED if a large entry was considered."""
+    """Run the first steps of a fault; return its fault flags, with ASKED if a large entry was considered."""
     page, write = at
     place = hooks.place(s, arena, f, page)
     if place and not place & w.UNWRITTEN:
@@ -268,7 +268,7 @@ def map_page(s, arena, out, mapping, f, at):
             return outcome
         filled = (
             arena[s.maps + w.FILL_AT] & w.FAN - 1 if write else 0
-        )  # not 0 if only part of the 2 MiB got blocks; then map a small page
+        )  # not 0 if only a part of the 2 MiB got blocks; a small page is mapped then
         if filled == 0 and large_fault(s, arena, out, mapping, f, (page, how)):
             return DONE
     outcome = small_fault(s, arena, out, mapping, f, (page, how))

@@ -92,7 +92,7 @@ class Mapped:
         Called with the model's state record; returns the kernels bound to the family's hooks, and values for fields of the table of
         mappings (field -> value).
     files : int
-        Rows of the trace's side table.
+        Number of files in the trace.
     """
 
     SITES = SITES
@@ -103,7 +103,7 @@ class Mapped:
         self.active = False
         self.kept: list[np.ndarray] = []  # calls of mmap and munmap before the first touch
         self.next = 0  # next row of the batch that concerns mappings
-        self.second = False  # whether only the second half of the current operation is left
+        self.second = False  # whether one of the operation's two kernels (file system, mappings) has already run
         self.asked = np.zeros(0, r.OP)  # buffer for the operations that faults request from the file system
         like = "tmpfs" if model.fs in _CACHED else model.fs
         table = f"mapping-{like}" if like in _MEASURED else "mapping"

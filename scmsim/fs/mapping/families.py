@@ -19,8 +19,8 @@ def mapped_files(
 ) -> Any:
     """Return the object that handles a model's mapped files; the first touch of a mapping binds its kernels.
 
-    `words` is the number of arena words in a row of the model's table of files, `name` is the name of the bound kernels, `own` has
-    the family's hooks besides those of `rows`, and `fields` has values for fields of the table of mappings.
+    `name` is the name of the bound kernels, `words` the number of arena words in a row of the model's table of files.  `own` has
+    the hooks that the family adds to those of `rows`, and `fields` has values for fields of the table of mappings.
     """
     from scmsim.fs.mapping.driver import Mapped
 

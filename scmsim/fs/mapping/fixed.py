@@ -22,7 +22,7 @@ def is_refused(op, first, last):
 
 @subroutine
 def set_entries(arena, mapping, page, word):
-    """Set the slots of the page around `page`, as far as the mapping reaches; a slot is a large entry of 2 MiB."""
+    """Map the huge page that starts at `page` by setting its 2 MiB slots, up to the mapping's end, to entries from `word` on."""
     end = arena[mapping + w.FIRST_PAGE] + arena[mapping + w.PAGE_COUNT]
     for at in range(page, min(page + (1 << hooks.ORDER - 12), end), w.FAN):
         arena[tables.slot_at(arena, mapping, at)] = word + (at - page << 12)
@@ -30,7 +30,7 @@ def set_entries(arena, mapping, page, word):
 
 @subroutine
 def fixed_fault(s, arena, out, mapping, f, at):
-    """Map the page around a touch by one entry, at = (page of 4 KiB, whether it is for a store); return the outcome."""
+    """Map the huge page around a 4 KiB page by one entry; return the outcome.  at = (page, whether it is a store)."""
     page, write = at
     how = protected(arena[tables.entry_at(arena, mapping, page)], write)
     outcome, came = hooks.read_in(s, arena, out, f, page)

@@ -1,4 +1,4 @@
-"""Hooks of families whose files have rows of `engine.file_row`, as far as they do not depend on the lookup of blocks.
+"""Hooks, except the lookup of blocks, of families whose files have rows of `engine.file_row`.
 
 A fault for a store to a page without a block requests one from the file system, as fallocate of that page does; so its
 costs include those of a call.
@@ -7,7 +7,7 @@ costs include those of a call.
 from scmsim.fs.engine import file_row
 from scmsim.jit import subroutine
 
-ROW_WORDS = 0  # number of words of a family's row of a file
+ROW_WORDS = 0  # arena words in a row of the family's table of files
 
 
 @subroutine

@@ -1,4 +1,4 @@
-"""Page tables of mappings: entries, found by the page of the file, their invalidation, and DAX's tree of a file."""
+"""Page tables of mappings: the entry of a file's page, the invalidation of entries, and DAX's tree of a file."""
 
 from scmsim.core import records as r
 from scmsim.fs.engine import table
@@ -194,7 +194,7 @@ def zap_entries(arena, mapping, page, stop, kept):
 
 @subroutine
 def note_uses(s, arena, out, mapping, low, high):
-    """Page cache: mark the pages of [low, high) that small entries map as used; emits at most 2 events.
+    """Page cache: mark as used the pages of [low, high) that small entries map; emits at most 2 events.
 
     Runs before the entries are removed and after they are populated.
     Source: mm/memory.c: zap_pte_range, mark_page_accessed.  x86 also makes the entries around a fault's page young

@@ -41,7 +41,8 @@ def end_of(s, arena, op, mapping, page):
 def is_stale(s, arena, mapping, word, page, write):
     """Return whether an entry is out of date.
 
-    It is out of date if it maps zeros although the page now has a block, or if a store finds that the page was written back since.
+    It is out of date if it maps zeros although the page now has a block, or if a store finds a page that was written back after
+    the entry was set.
     """
     f = file_of_mapping(s, arena, mapping)
     if f == 0:

@@ -6,7 +6,7 @@ Units: pages of 4096 bytes; addresses in bytes.  Addresses of mappings are alloc
 PAGE, HUGE_PAGE = 1 << 12, 1 << 21
 FAN = 512  # entries of a page of a page table
 FAN_ORDER = 9  # log2 of the arena words of a page-table page
-# arena words that a fault may allocate, besides the file system's and two for each 2 MiB of the file before its page
+# maximum number of arena words that a fault allocates; not counted: the file system's, and two per 2 MiB of file before its page
 FAULT_WORDS = 4 * FAN + 64
 
 # Fields of the table of mappings (field `maps` of the state record), one arena word each:
@@ -31,7 +31,7 @@ HUGE = 17  # 1: all pages are huge
 LEAVES_LARGE = 18  # 1: a large entry stays writable when its pages are written back
 LIVE = 19  # number of mappings
 NEWEST = 20  # newest mapping, head of the list of all; 0: none
-HOW = 21  # findings of the current DAX fault (FAULT bits, ASKED), MAJOR if it filled a hole
+HOW = 21  # fault flags of the current DAX fault, with ASKED, and MAJOR if it filled a hole
 FILL_AT = 22  # first page to which the current fault gives blocks
 FILL_END = 23  # page after the last page to which the current fault gives blocks, 0: none
 LOADS_DIRTY = 24  # 1: DAX treats a page as dirty even if a fault for a load mapped it
@@ -47,7 +47,7 @@ REFUSED = -1
 HEAD = 0  # newest mapping of the file; 0 if none
 TREE = 1  # table (2 words): region of 2 MiB -> entry of DAX's tree, or offset of small entries
 PINS = 3  # 1: mappings keep the file although it has lost its last name
-LAST_GIVEN = 4  # last page with an entry in the tree
+LAST_GIVEN = 4  # last page that ever had an entry in the tree
 DIRTIES = 5  # dirty entries of the tree
 FILE_WORDS = 6
 
@@ -84,9 +84,9 @@ WAS_THERE, WAS_READ, CAME_WHOLE = 0, 1, 2
 
 # Flags of EVENT.fault_flags.
 FAULT, WRITES, PROTECTED, MAJOR = 1, 2, 4, 8
-ASKED = 16  # additional flag of HOW: no table for small pages existed, so the fault requests 2 MiB first
+ASKED = 16  # additional flag of HOW: no table of 4 KiB entries existed, so the fault tries to map 2 MiB first
 
 AREA, AREA_END = 1 << 46, 1 << 47  # addresses of mappings in the program's address space
-ZERO_PAGE = 1 << 12  # physical addresses in DRAM, as those of kernel objects (fs/linux/templates.py)
+ZERO_PAGE = 1 << 12  # physical addresses in DRAM, in the space of kernel objects (fs/linux/templates.py)
 ANONYMOUS, PAGE_TABLES = 5 << 40, 6 << 40
-UPPER_TABLES = 1 << 39  # above PAGE_TABLES
+UPPER_TABLES = 1 << 39  # offset of the upper levels' page tables from PAGE_TABLES

@@ -1,1 +1,1 @@
-"""Shared parts of all recovery models: the content of persistent memory, and the states that a crash may leave of a file."""
+"""Shared parts of all recovery models: the content of persistent memory, and the states in which a crash may leave a file."""

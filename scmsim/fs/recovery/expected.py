@@ -1,7 +1,7 @@
-"""Model what a program may expect of its files after a crash: the states that POSIX calls leave, and the states that are allowed.
+"""Model which states of its files a program must accept after a crash, derived from the states that its POSIX calls leave.
 
-Units: bytes, pages of 4096 bytes. A version is the number of the operation that wrote, a name the number of the
-operation that created it.
+Units: bytes, pages of 4096 bytes. A version is the number of the operation that wrote the data; a name is represented by
+the number of the operation that created it.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from scmsim.core import records as r
 from scmsim.fs.recovery.image import ABSENT, PAGE, VERSION_SHIFT, WORD, WORDS, ZERO, Image, Label, label_of
 
 MASK = (1 << VERSION_SHIFT) - 1
-MOST_SHOWN = 512  # most pages compared where a file grows without a write
+MOST_SHOWN = 512  # maximum number of pages compared where a file grows without a write
 
 
 class FileState(NamedTuple):
@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """Error found in a file: one of the kinds below, and its description."""
+    """Error found in a file: its kind (one of the constants below) and a description."""
 
     kind: str
     text: str
@@ -138,7 +138,7 @@ def overwritten(label: Label, low: int, high: int, by: int) -> Label:
 
 @dataclass
 class Allowed:
-    """States that a crash may leave of one file.
+    """States in which a crash may leave one file.
 
     The file must equal one of `states`. If `torn`, it may mix them: the names of one state, a size between the sizes of
     all states, and each word from any state. If `delayed`, a word past the end of a state may also read as zeroes.
@@ -168,7 +168,7 @@ class Allowed:
             if wrong is None:
                 return None
             wrongs.append(wrong)
-        # of two states, before and after a call, the later one is named, but bytes that nobody wrote belong to neither
+        # report the mismatch with the newest state, unless a byte was never written: that is wrong in every state
         return next((wrong for wrong in wrongs if wrong.kind == UNWRITTEN), wrongs[-1])
 
     def _content(self, found: Found, image: Image, pages: set[int], states: list[FileState]) -> Wrong | None:

@@ -1,7 +1,7 @@
-"""Represent the content of persistent memory for a crash check: words and records by name, data pages by their writer.
+"""Represent the content of persistent memory for a crash check: metadata by name, data pages by the operation that wrote them.
 
 Content is tracked by label: each 8-byte word of a data page carries the version (number of the operation that wrote it)
-and the page of the file that it was written to; ZERO: cleared, GARBAGE: never written.
+and the page of the file that it was written to.  ZERO means cleared, GARBAGE never written.
 Units: bytes, pages of 4096 bytes, words of 8 bytes.
 """
 
@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LINE, PAGE, WORD = 64, 4096, 8
-PIECE = 512  # pages that are cleared at once
+PIECE = 512  # pages in a piece; a piece that is cleared as a whole is recorded as one entry
 WORDS = PAGE // WORD
 ZERO, GARBAGE, ABSENT = 0, -1, -2  # ABSENT: after the end of the file
 
-Label = int | np.ndarray  # of a page: one label for the whole page, or one per word
+Label = int | np.ndarray  # content of a page: one label for the whole page, or one label per word
 VERSION_SHIFT = 32
 
 
@@ -25,7 +25,7 @@ def label_of(version: int, offset: int) -> int:
 
 
 class Word(NamedTuple):
-    """Store that persists atomically: the word `key` gets a value."""
+    """Store that persists atomically: it sets the word `key` to `value`."""
 
     addr: int
     key: Hashable
@@ -33,7 +33,7 @@ class Word(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Part of the record `key`; the record has arrived when `Image.marked` counts all its bytes."""
+    """Store of a part of the record `key`; the record is complete when `Image.marked` counts all its bytes."""
 
     addr: int
     length: int
@@ -41,9 +41,9 @@ class Mark(NamedTuple):
 
 
 class Bulk(NamedTuple):
-    """Stored data, with the label of its first page.
+    """Store of data, with the label of its first page.
 
-    The label counts up with the pages unless it is ZERO; an array of labels occurs only inside one page.
+    The label increases by 1 per page unless it is ZERO.  An array of labels occurs only for data inside one page.
     """
 
     addr: int
@@ -63,7 +63,7 @@ Write = Word | Mark | Bulk
 
 
 class Image:
-    """Contents of the device; an image with a `base` shows the base except where the image itself was written."""
+    """Content of the device; where an image with a `base` was not written, it has the content of the base."""
 
     def __init__(self, base: "Image | None" = None) -> None:
         self.words: dict[Hashable, Any] = {}
@@ -81,7 +81,7 @@ class Image:
         return self.base.word(key, default) if self.base else default
 
     def marked(self, key: Hashable) -> int:
-        """Return how many bytes of a record have arrived."""
+        """Return how many bytes of a record are stored."""
         if key in self.marks:
             return self.marks[key]
         return self.base.marked(key) if self.base else 0
@@ -150,7 +150,7 @@ def resolve(copy: Copy, image: Image) -> list[Bulk]:
         length = min(end - at, PAGE - at % PAGE, PAGE - source % PAGE)
         label = image.page(source // PAGE)
         if isinstance(label, np.ndarray):
-            # A piece that begins or ends inside a word takes that word's label.
+            # A piece that begins or ends inside a word gets that word's label.
             first = source % PAGE // WORD
             count = (at % PAGE % WORD + length + WORD - 1) // WORD
             label = label[first : first + count]
@@ -179,7 +179,7 @@ def cleared(addr: int, length: int) -> list[Bulk]:
 
 
 def in_words(addr: int, length: int, key: Hashable) -> list[Mark]:
-    """Return a record as stores of 8 bytes, so that a cache line of it may persist in part."""
+    """Return the store of a record as marks of 8 bytes, so that each of its cache lines may persist in part."""
     marks, at = [], addr
     while at < addr + length:
         step = min(WORD - at % WORD, addr + length - at)

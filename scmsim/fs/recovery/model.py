@@ -24,12 +24,12 @@ class Unrecoverable(Exception):
 class Guarantee(NamedTuple):
     """Promise of a file system.
 
-    `atomic`: a call is atomic, its data included (else a crash may leave part of a write, and data torn into 8-byte
+    `atomic`: a call is atomic, including its data (else a crash may leave part of a write, and data torn into 8-byte
     words, but never a byte that was not written). `at_return`: the effect of a call is durable when the call returns
-    (else when fsync returns). `content`: the promise covers the content of the pages. `promised`: False where the
-    system promises none of this, so that a deviation after a crash is counted but is not a failure. `delayed`: a size can
-    become durable before the data below it (truncate and fallocate commit the size of data that is only in the page cache),
-    so data that no fsync made durable may read as zeroes.
+    (else when fsync returns). `content`: the promise covers the content of the pages. `promised`: False if the file system
+    promises nothing, so that a deviation after a crash is counted but is not a failure. `delayed`: a size can become
+    durable before the data below it (truncate and fallocate commit the size of data that is only in the page cache), so
+    data that no fsync made durable may read as zeroes.
     """
 
     text: str
@@ -40,11 +40,11 @@ class Guarantee(NamedTuple):
     delayed: bool = False
 
 
-ANY = -1  # of `Known.op`
+ANY = -1  # value of `Known.op` for every operation
 
 
 class Known(NamedTuple):
-    """Known flaw of the file system itself: calls `op` (ANY: all) that lose a line of mechanism `site` ("": any) break the promise.
+    """Known flaw of the file system: a call `op` (ANY: every call) breaks a promise if it loses a line of `site` ("": any).
 
     `applies(op)`: whether the flaw can concern the operation. `kind`: the only kind of error that it causes, if given.
     """
@@ -58,7 +58,7 @@ class Known(NamedTuple):
 
 Stores = list[list[Write | Copy]]
 BY_SOURCE = (
-    "not known: the model's order of stores follows the source that it names; where they differ, the model is wrong"
+    "not known: the model's order of stores follows the source that it names; where the two differ, the model is wrong"
 )
 RECONSTRUCTED = (
     "the model, as far as is known: its order of stores is a reconstruction from papers, as no source is public"
@@ -66,16 +66,16 @@ RECONSTRUCTED = (
 
 
 class RecoveryModel:
-    """Base of the recovery models.
+    """Base class of the recovery models.
 
-    `now` has the newest value of every word, `base` each file's pages as last found without loss.
+    `now` has the newest value of every word, `base` the pages of each file as the recovery last found them without loss.
     """
 
     guarantee: Guarantee
     flaws: tuple[Known, ...] = ()
     blame: str = BY_SOURCE  # verdict without a known flaw
     unknown_why: str = ""  # why the recovery model leaves some pages out of the comparison
-    op: Any = None  # the current operation; `succeeded`: whether the model has done it
+    op: Any = None  # the current operation; `succeeded`: whether it succeeded in the model
     succeeded: bool = True
 
     def __init__(self, fs: str, params: Mapping[str, Any], count: int, state: Any) -> None:
@@ -84,7 +84,7 @@ class RecoveryModel:
         self.base: dict[int, dict[int, int]] = {}
 
     def to_blame(self, op: Any, lost: Sequence[str], kind: str) -> str:
-        """Return the verdict on a broken promise of a kind: whether the file system or its model is to blame, if known."""
+        """Return the verdict on a broken promise of this kind: whether the file system or its model is to blame, if known."""
         for known in self.flaws:
             lines = not known.site or any(known.site in line for line in lost)
             if known.op in (ANY, op.op) and known.kind in ("", kind) and lines and known.applies(op):
@@ -101,7 +101,7 @@ class RecoveryModel:
         return [Word(addr, key, value)]
 
     def put_changed(self, addr: int, key: Hashable, value: Any) -> list[Word]:
-        """Return the write of a word as `put` does, or no write if the word has this value."""
+        """Return the write of a word as `put` does, or no write if the word has this value already."""
         return self.put(addr, key, value) if self.now.get(key) != value else []
 
     def recover(self, image: Image, file: int) -> Found:
@@ -113,7 +113,7 @@ class RecoveryModel:
         return events
 
     def settle(self, image: Image, file: int) -> Found:
-        """Set the base of a file to the state that recovery finds in the stores that are certainly durable."""
+        """Set a file's base to the state that the recovery finds in `image`, the certainly durable stores; return that state."""
         found = self.recover(image, file)
         pages = self.base.setdefault(file, {})
         for page, device in found.pages.items():
@@ -162,11 +162,12 @@ def has_ragged_ends(op: Any) -> bool:
 
 
 def with_cached_ends(events: Sequence[Event], sites: Collection[str]) -> list[Event]:
-    """Split each non-temporal copy of the caller's bytes as __copy_user_nocache does: cached stores to its ragged ends.
+    """Split each non-temporal copy of the caller's bytes as __copy_user_nocache does, with cached stores to its ragged ends.
 
-    Source: Linux 5.13 arch/x86/lib/copy_user_64.S: bytes up to a multiple of 8, words of 8 and one of 4 past the cache, the
-    rest by byte; a copy of less than 8 bytes has at most the word of 4.  Simplified: where bytes follow the word of 4, both
-    are cached, because content is tracked in words of 8 bytes.
+    Source: Linux 5.13 arch/x86/lib/copy_user_64.S: cached stores of bytes up to a multiple of 8, then non-temporal stores
+    of 8-byte words and at most one 4-byte word, then cached stores of the remaining bytes.  A copy of less than 8 bytes is
+    cached, except for at most one 4-byte word.  Simplified: a 4-byte word with bytes after it is cached too, because content
+    is tracked in words of 8 bytes.
     """
     out: list[Event] = []
     for event in events:
@@ -187,7 +188,7 @@ def with_cached_ends(events: Sequence[Event], sites: Collection[str]) -> list[Ev
 
 
 def copied(op: Any, events: Sequence[Event], site: str) -> list[tuple[int, int, int]]:
-    """Return (index of the event, offset in the file, bytes) of the stores of `site`, which fill the call's range in order."""
+    """Return (event index, file offset, bytes) of each store of `site`; together the stores fill the call's range in order."""
     found, at, end = [], int(op.offset), int(op.offset + op.length)
     for i, event in enumerate(events):
         if event.site == site and event.code in (STORE, NTSTORE) and at < end:
@@ -198,7 +199,7 @@ def copied(op: Any, events: Sequence[Event], site: str) -> list[tuple[int, int, 
 
 
 def placed(pieces: Sequence[tuple[int, int, int]], events: Sequence[Event]) -> dict[int, int]:
-    """Return the device page of each page of the file that the copies wrote."""
+    """Return a map from each page of the file that the copies wrote to its device page."""
     pages = {}
     for i, offset, length in pieces:
         shift = events[i].addr - offset if events[i].virtual < 0 else events[i].virtual - offset
@@ -208,7 +209,7 @@ def placed(pieces: Sequence[tuple[int, int, int]], events: Sequence[Event]) -> d
 
 
 def source_of(events: Sequence[Event], i: int) -> int | None:
-    """Return the source address of a copied event: the last load before it in the same mechanism, as long as the store."""
+    """Return the address that store `i` copies from: the last load before it in its mechanism of the same length; None if none."""
     for k in range(i - 1, max(i - 4, -1), -1):
         if (
             events[k].site == events[i].site

@@ -29,7 +29,7 @@ from scmsim.core.records import (
 )  # fmt: skip
 from scmsim.fs.engine.model import Model
 
-PIECE = 1 << 20  # bytes of one write that recreates an older file
+PIECE = 1 << 20  # bytes per write that recreates a file from before the trace
 KEPT = (LOAD, STORE, NTSTORE, FLUSH, FENCE)
 STRIDE = 4096
 
@@ -81,9 +81,9 @@ def observe(model: Model, op: np.recarray) -> tuple[list[Event], np.record, bool
 
 
 def prologue(source: Source) -> tuple[Files, np.recarray]:
-    """Return the side table of an empty file system and the operations that create the files from before the trace.
+    """Return the table of files for an empty file system, and the operations that create the files from before the trace.
 
-    A sync ends the operations.
+    The last operation is a sync.
     """
     files, rows, seen = source.files, [], set()
     for batch in source.batches():

@@ -1,10 +1,10 @@
-"""Recover SCMFS: names, sizes and page-table entries are each written back between two barriers; file data is not ordered.
+"""Recover SCMFS, which writes back each name, size and page-table entry between two barriers and does not order file data.
 
 Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file, mapped by one page of page-table entries or by a superpage.
 Source: SCMFS superpage paper (2013), III and IV; the stores and their order: docs/models/scmfs.md (a reconstruction).
 
-The recovery is a reconstruction too: it reads the records that a directory counts, their inodes, and the page table. It
-does not compare the content of data pages, because nothing writes them back.
+The recovery is a reconstruction too: it reads the records that a directory counts, their inodes, and the page table. The
+check does not compare the content of data pages, because nothing writes them back.
 """
 
 from collections.abc import Iterator, Sequence
@@ -150,7 +150,7 @@ class RecoveryModel(Base):
             i += step
 
     def _next(self, i: int) -> int | None:
-        """Return the address of the upper entry that links the page of entries which store `i` clears; None for other stores."""
+        """Return the address of the upper entry that will link the page of entries that store `i` clears; None if none."""
         before, after = self.events[i - 1], next(self._stores(i, 1), None)
         new = after is not None and after.site == "page table" and after.length == PTE
         upper = after is not None and TOP_TABLES <= after.addr < TOP_TABLES + TOP_BYTES

@@ -1,10 +1,10 @@
-"""Recover SIMFS, which never writes back or fences, so promises nothing after a crash; count what survives.
+"""Recover SIMFS, which never writes back or fences and so promises nothing after a crash; the check counts what survives.
 
 Units: bytes, device pages of 4096 bytes; a piece is 2 MiB of a file.
 Source: SIMFS fs/simfs (noop_fsync in file.c; no clflush, no barrier after a store): docs/models/scmfs.md.
 
-The recovery is SCMFS's, because SIMFS has no recovery. Not modelled: links of the free list, the number of pages in an inode,
-and the temporary file of an atomic update.
+The recovery is SCMFS's, because SIMFS has no recovery. The links of the free list, the number of pages in an inode, and
+the temporary file of an atomic update are not modelled.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ GUARANTEE = Guarantee(
 
 
 class RecoveryModel(Scmfs):
-    """Recovery model of SIMFS: the model of SCMFS, extended to follow file data too."""
+    """Recovery model of SIMFS: the model of SCMFS, which also tracks file data here."""
 
     guarantee = GUARANTEE
 

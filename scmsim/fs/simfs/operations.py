@@ -15,15 +15,16 @@ from scmsim.fs.simfs import tables, templates
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-CLEARED_EVENTS = 3 * page_map.PIECE  # events of one call of `release_from`, which clears each run of pages
+CLEARED_EVENTS = 3 * page_map.PIECE  # maximum events of one call of `release_from` to clear each run of freed pages
 
 
 @subroutine
 def write_aside(s, arena, out, op, row):
     """Model an atomic update through a temporary file.
 
-    SIMFS also copies to the temporary file all other data that the smallest page table over the write maps. Then it swaps
-    one entry, flushes every TLB and clears the old pages. A write that crosses a GiB boundary goes in place.
+    SIMFS finds the smallest page table that maps the whole write, and copies all other data that this table maps to the
+    temporary file. Then it swaps one entry, flushes every TLB and clears the old pages. A write that crosses a GiB boundary
+    is done in place.
 
     Source: SIMFS file.c, nvmm_consistency_function; the temporary file's pages do not come from the model's device.
     """

@@ -1,4 +1,4 @@
-"""Keep SIMFS's state: that of `contiguous`, and whether writes are atomic (`shadow`).
+"""State of SIMFS: the state of `contiguous`, and whether writes are atomic (`shadow`).
 
 A file's table SUPERS holds its upper page tables: the highest one first, then one per GiB.
 """

@@ -26,7 +26,7 @@ def freed(s, out, block, count):
 
 @subroutine
 def taken(s, out, block, count):
-    """Unlink pages from the free list, in which each page has the address of the next."""
+    """Unlink pages from the free list, in which each page holds the address of the next page."""
     s.reg[tpl.AT] = block * tpl.BLOCK
     s.reg[tpl.BYTES] = count * tpl.BLOCK
     s.reg[tpl.PTE_BYTES] = count << 3
@@ -98,6 +98,6 @@ def detach(s, arena, out, row):
 
 @subroutine
 def visit(s, arena, out, row):
-    """Map a directory or file for one lookup, and unmap it."""
+    """Map a directory or file for one lookup, then unmap it."""
     attach(s, arena, out, row)
     detach(s, arena, out, row)

@@ -15,7 +15,7 @@ from scmsim.fs.contiguous.templates import step, work
 
 
 def templates() -> dict[int, list]:
-    """Return all templates of SIMFS, which orders nothing and counts a file's pages in its inode."""
+    """Return all templates of SIMFS: those of `contiguous` without fences and write-backs, and its own."""
     shared = tpl.templates()
     shared[tpl.MAPPED].append(step(STORE, "inode", tpl.INODE, 24, 0, tpl.PTE_BYTES))
     ordering = (FENCE, FLUSH)

@@ -3,9 +3,9 @@
 Units: bytes, pages of 4096 bytes.
 Source: SplitFS splitfs/{log.c,fileops_nvp.c}, kernel fs/ext4/move_extent.c; SplitFS paper (SOSP 2019) for the promise of each mode.
 
-The recovery is that of ext4-DAX, then both logs in order up to the first incomplete entry, as the paper describes; the
-published replay does less (docs/guide/crash.md). It does not follow which block of an exchanged pair a file has after a
-relink, so pages with bytes in the scratch area are not compared from then on.
+The recovery first does that of ext4-DAX, then replays both logs in order up to the first incomplete entry, as the paper
+describes; the published code replays less (docs/guide/crash.md). The model does not track which block of an exchanged
+pair a file has after a relink, so pages with bytes in the scratch area are not compared from the relink on.
 """
 
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ GUARANTEES = {
     "posix": Guarantee(
         "names and sizes are whole; data in place may be torn; durable when fsync returns", False, False
     ),
-    "sync": Guarantee("every call is durable at return, but for data in place, which may be torn", False, True),
+    "sync": Guarantee("every call is durable at return, except for data in place, which may be torn", False, True),
     "strict": Guarantee("every call is atomic and durable at return", True, True),
 }
 
 
 class Entry(NamedTuple):
-    """Effect of a replayed log entry on a file; `names`: None if the entry is of an append."""
+    """Effect of a replayed log entry on a file; `names` is None if an append wrote the entry."""
 
     number: int
     names: frozenset[int] | None
@@ -49,9 +49,9 @@ class RecoveryModel(Ext4):
         Known(FSYNC, "", "an fsync relinks and commits nothing (fileops_nvp.c)"),
         Known(TRUNCATE, "", "truncate has no log entry (fileops_nvp.c)"),
         Known(FALLOCATE, "", "fallocate has no log entry (fileops_nvp.c)"),
-        Known(WRITE, "", "a write to bytes that are staged already changes them in place (fileops_nvp.c)"),
+        Known(WRITE, "", "a write to bytes that are already staged changes them in place (fileops_nvp.c)"),
     )
-    unknown_why = f"{Ext4.unknown_why}; or they had bytes in the scratch area, whose exchange of blocks is not followed"
+    unknown_why = f"{Ext4.unknown_why}; or they had bytes in the scratch area, whose exchange of blocks is not tracked"
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -60,15 +60,15 @@ class RecoveryModel(Ext4):
         self.scratch = range(int(record.scratch_at), int(record.scratch_at + record.scratch_bytes))
         self.files: dict[int, Inode] = {}  # the files as the program sees them
         self.entries: dict[int, list[Entry]] = {}
-        self.numbers = 0  # entries in the logs
+        self.numbers = 0  # number of entries in the logs
         self.relinked: dict[int, int] = {}  # file -> last entry that its kernel inode includes
         self.commit_relinked: list[dict[int, int]] = [{}]
-        self.aside: dict[int, set[int]] = {}  # file -> pages that are not followed
+        self.aside: dict[int, set[int]] = {}  # file -> pages whose content is not tracked
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events, with the locked instructions that order non-temporal stores.
+        """Return the events, with added fences for the locked instructions, which order non-temporal stores.
 
-        The instructions reserve a log entry (persist_append_entry, persist_op_entry), and are the locks of an fsync.
+        Locked instructions reserve a log entry (persist_append_entry, persist_op_entry) and take the locks of an fsync.
         """
         lock, out = Event(FENCE, "lock", 0, 1, 0), []
         for event in events:
@@ -127,7 +127,7 @@ class RecoveryModel(Ext4):
         return old.pages.get(page) != device and device in self.holder
 
     def _relink(self, file: int) -> None:
-        """Move staged pages to the kernel's inode."""
+        """Give the kernel's inode the file's staged pages, names and size."""
         new = self.files.get(file)
         if new and new != self.inodes.get(file):
             self._set(file, new)

@@ -1,4 +1,4 @@
-"""Model the library's reads and writes: each run of pages goes to a staging file, the scratch area, or a mapping of the file.
+"""Model the library's reads and writes: each run of pages is in a staging file, the scratch area, or a mapping of the file.
 
 Source: utsaslab/SplitFS splitfs/fileops_nvp.c (_nvp_do_pread, _nvp_do_pwrite, _nvp_extend_write).
 """
@@ -16,13 +16,13 @@ from scmsim.fs.splitfs import state as n
 from scmsim.fs.splitfs import templates as x
 from scmsim.jit import subroutine
 
-# Maximum number of events of one page.  A store's fault adds up to 12, without those that only the first fault emits.
+# Maximum number of events of one page.  The fault of a store adds up to 12, not counting those that only the first fault emits.
 WRITE_EVENTS, READ_EVENTS = 24 + 12, 6
 
 
 @subroutine
 def log_entry(s, out):
-    """Write a 64-byte entry to the append log or the operation log, with the fence that also covers the data."""
+    """Emit the store of a 64-byte entry in the append log or the operation log, and the fence, which also orders the data."""
     s.reg[q.LOG] = s.entries_at + s.entry % s.entries_bytes
     s.entry += x.ENTRY
     emit_template(s, out, x.LOG_ENTRY)
@@ -58,7 +58,7 @@ def take_staging(s, arena, out, f, page, want):
 
 @subroutine
 def to_scratch(s, arena, f, page, at, length):
-    """Reserve scratch space for data that must not go in place and return its address; the relink copies partial pages."""
+    """Reserve scratch space for data that must not be written in place; return its address.  The relink copies partial pages."""
     if s.scratch + length + e.BLOCK > s.scratch_bytes:
         s.scratch = 0
     target = s.scratch_at + s.scratch + (at & 4095)
@@ -104,7 +104,7 @@ def copy_in_place(s, arena, out, op, row, span):
 def write_part(s, arena, out, op, row, f):
     """Run part of a write from `s.progress` on: the program copies each run of pages.
 
-    The part ends early where a piece of the file must be mapped first (`s.wanted`).
+    The part ends early at a piece of the file that must be mapped first (`s.wanted`).
     """
     at = op.offset + s.progress
     end = min(op.offset + op.length, (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
@@ -116,7 +116,7 @@ def write_part(s, arena, out, op, row, f):
         page = at >> 12
         count = page_run(s, arena, f, page, (end - 1) >> 12)
         word = arena[arena[f + e.PAGES] + page]
-        # Written blocks change in place only before the file's end outside strict mode, or while they are staged.
+        # Written blocks change in place while they are staged or, outside strict mode, before the file's end.
         aside = word != 0 and not word & e.IS_UNWRITTEN and (at >= size or s.mode == n.STRICT)
         aside = aside and not (arena[f + n.STAGED] <= page and page + count <= arena[f + n.STAGED_END])
         if word == 0:

@@ -1,13 +1,13 @@
-"""Model the library's mappings: pieces of files from their first read or overwrite on, staging files and logs always.
+"""Model the library's mappings: staging files and logs, always mapped, and pieces of files, mapped at first use.
 
-A piece is one of fs/mapping's mappings (MAP_SHARED, MAP_POPULATE): loads map it at once, the first store to each page
-faults. Page faults follow fs/mapping/dax.py, with the costs of ext4-dax. Appended data stays at its address in the
-staging file after the relink, until the file is truncated or unlinked.
+A piece is one mapping of fs/mapping (MAP_SHARED, MAP_POPULATE): the mmap maps its pages for loads, and the first store
+to each page faults. Page faults follow fs/mapping/dax.py, with the costs of ext4-dax. Appended data stays at its address
+in the staging file after the relink, until the file is truncated or unlinked.
 
 Units: bytes, pages of 4096 bytes.
 Source: utsaslab/SplitFS splitfs/fileops_nvp.c (nvp_get_mmap_address, create_dr_mmap, nvp_free_btree), bg_clear_mmap.h,
-tbl_mmaps.c. Simplified: the last piece of a file, which is not whole, is mapped too; the library would leave it to
-pread and pwrite. An address in a staging file is its device offset plus AREA.
+tbl_mmaps.c. Simplified: the partial last piece of a file is mapped too; the library would access it by pread and
+pwrite. An address in a staging file is its device offset plus AREA.
 """
 
 from scmsim.core import records as r
@@ -34,9 +34,9 @@ from scmsim.fs.splitfs import state as n
 from scmsim.jit import subroutine
 
 FAULT_EVENTS = 24  # maximum number of events of a fault
-# Start of staging files and logs in the program's address space, below mappings (words.AREA); log2 of their page bytes.
+# Start of staging files and logs in the program's address space, below mappings (words.AREA); log2 of the bytes of their pages.
 AREA, ORDER = 1 << 45, 21
-ALL = r.NEVER >> 13  # after the last page of any file
+ALL = r.NEVER >> 13  # a page number after the last page of any file
 
 
 @subroutine
@@ -49,7 +49,7 @@ def words_of(s, arena, f):
 
 @subroutine
 def is_in_staging(arena, f, page):
-    """Return whether the library reaches a page, which has a block, by its address in a staging file."""
+    """Return whether the library accesses a page (which has a block) at its address in a staging file."""
     maps = arena[f + n.MAPS]
     if maps == 0 or page_word(arena, f, page) == 0:
         return False
@@ -58,7 +58,7 @@ def is_in_staging(arena, f, page):
 
 @subroutine
 def same_side(arena, f, page, count):
-    """Return how many of `count` pages from `page` on are in a staging file, or not in one, as `page` is."""
+    """Return the length of the run from `page` on, at most `count` pages, that is either all in staging files or all not."""
     if count == 1 or arena[f + n.MAPS] == 0:
         return count
     side, k = is_in_staging(arena, f, page), 1
@@ -78,7 +78,7 @@ def put_in_staging(s, arena, f, page, count):
 
 @subroutine
 def has_words(s, arena, f, first, last, more):
-    """Return whether the arena surely has room for faults on the pages [first, last], `put_in_staging`, and `more` words."""
+    """Return whether the arena surely has room for faults on the pages [first, last], for `put_in_staging`, and `more` words."""
     maps, words = arena[f + n.MAPS], (1 << n.MAPS_ORDER) + 2 * w.FAN * ((last >> 9) - (first >> 9) + 1) + more
     if s.arena_top + words + (last >> 3) + 8 <= arena.size:  # nearly always true; the exact count follows
         return True
@@ -101,7 +101,7 @@ def piece_of(s, arena, f, page):
 
 @subroutine
 def is_mapped(s, arena, f, at):
-    """Return whether a page of a piece can be read, or stored to; at = (page, whether it is stored to)."""
+    """Return whether a page of a piece is mapped for a load or store; at = (page, whether it is a store)."""
     page, word, need = at[0], page_word(arena, f, at[0]), w.PRESENT | (w.WRITABLE if at[1] else 0)
     entry = arena[tables.entry_at(arena, piece_of(s, arena, f, page), page)]
     return entry & need == need and not (entry & w.ZERO and word and not word & e.IS_UNWRITTEN)
@@ -109,7 +109,7 @@ def is_mapped(s, arena, f, at):
 
 @subroutine
 def fault_in(s, arena, out, row, at):
-    """Fault in a page of a piece if it is not mapped; at = (page, whether it is stored to). The caller reserved space."""
+    """Fault in a page of a piece if it is not mapped; at = (page, whether it is a store). The caller has reserved space."""
     f = arena[row + e.ROW_RECORD]
     if not is_mapped(s, arena, f, at):
         dax_fault(s, arena, out, piece_of(s, arena, f, at[0]), row, at)
@@ -183,9 +183,9 @@ def first_unmapped(s, arena, f, page, count):
 
 @subroutine
 def reach(s, arena, out, row, span):
-    """Return (entry, address, end of the run) of bytes in the file's own mapping; span = (from, to, whether it is stored to).
+    """Return (entry, address, end of the run) of bytes in the file's own mapping; span = (from, to, whether it is a store).
 
-    Bytes to read must be mapped already, and space for a store's fault reserved.
+    The caller has mapped bytes to read, and has reserved space for the fault of a store.
     """
     at, stop, write = span
     f, page = arena[row + e.ROW_RECORD], at >> 12
@@ -209,7 +209,7 @@ def put_at(s, out, first, moved, order):
 
 @subroutine
 def grow_staging(s, arena, out, at, length):
-    """Emit the faults (a load, then a store) of each 2 MiB of a staging file that starts in the `length` bytes from `at` on."""
+    """Emit a load fault and a store fault for each 2 MiB of a staging file that starts in the `length` bytes from `at` on."""
     begun = s.staging_grown + w.HUGE_PAGE - 1 >> 21
     s.staging_grown += length
     for _ in range((s.staging_grown + w.HUGE_PAGE - 1 >> 21) - begun):

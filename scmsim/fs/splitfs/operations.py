@@ -1,10 +1,10 @@
 """Run SplitFS's operations: in the library, or in the kernel's ext4-DAX.
 
-Reads and overwrites go to the mapped file. An append goes to a staging file (here: the window of blocks that the file
-preallocates), with an entry in the append log; fsync and close relink whole blocks into the file, which joins jbd2's
-running transaction but commits nothing. Strict mode stages overwrites too.
+Reads and overwrites use the mapped file. An append goes to a staging file (here: the window of blocks that the file
+preallocates), with an entry in the append log. fsync and close relink whole blocks into the file; the relink joins
+jbd2's running transaction but commits nothing. Strict mode stages overwrites too.
 Source: utsaslab/SplitFS splitfs/fileops_nvp.c. Simplified: the relink copies the bytes of partly
-written pages from the scratch area; the model does not know which block of an exchanged pair a file has afterwards; logs wrap
+written pages from the scratch area; the model does not track which block of an exchanged pair a file has afterwards; logs wrap
 without a clean-up.
 """
 
@@ -70,7 +70,7 @@ def flush(s, arena, out, op, f):
 
 @subroutine
 def unmap(s, arena, out, op, f):
-    """Remove the library's mappings that a call ends, of the file or of a replaced one; return False if work is left."""
+    """Remove the library's mappings that a call ends, of its file or of the replaced file; return False if work is left."""
     code, replaced = op.op, 0
     if code == r.RENAME and op.replaced >= 0 and op.replaced != op.file:
         replaced = arena[s.rows + op.replaced * e.ROW_WORDS + e.ROW_RECORD]
@@ -106,7 +106,7 @@ def prepare(s, arena, out, op, f):
 
 @subroutine
 def step(s, arena, out, op, row):
-    """Run or resume an operation of the library; leave the kernel's operations to the kernel (`s.passed`)."""
+    """Run or resume an operation of the library, or set `s.passed` if the kernel must run it; return the outcome."""
     f = arena[row + e.ROW_RECORD]
     code = op.op
     mine = code == r.WRITE or code == r.READ or code == r.FSYNC or code == r.MSYNC

@@ -1,4 +1,4 @@
-"""Keep SplitFS's state: ext4's, its logs, its prefilled staging bytes, and the staged pages of each file.
+"""State of SplitFS: ext4's state, SplitFS's logs, its prefilled staging bytes, and the staged pages of each file.
 
 Units: offsets and lengths in bytes, blocks and pages of 4096 bytes. The logs and the scratch area for overwritten data
 in strict mode are files of ext4-DAX that exist from the start; they count as metadata.
@@ -23,7 +23,7 @@ from scmsim.fs.splitfs.templates import COSTS, ENTRY, SITES, all_templates
 
 MODES = ("posix", "sync", "strict")
 SYNC, STRICT = 1, 2
-# Fields of a file's record that ext4 needs for the page cache only, reused.
+# Reused fields of a file's record, which ext4 needs only for the page cache.
 STAGED = e.FIRST_DIRTY_PAGE  # first page that waits for a relink
 STAGED_END = e.DIRTY_SINCE_NS  # page after the last one that waits; 0: none waits
 TO_COPY = e.OLDER  # bytes in partly written pages, which the relink copies
@@ -43,7 +43,7 @@ STATE = np.dtype(
             ("passed", "i8"),  # 1: the kernel runs the current operation
             ("prepared", "i8"),  # 1: the library has done its part of the current operation
             ("filled", "i8"),  # bytes of staging files that are filled in advance and not used yet
-            ("entries_at", "i8"),  # byte address of the logs; their length; offset of the next entry
+            ("entries_at", "i8"),  # device offset of the logs; then their length and the next entry's offset, bytes
             ("entries_bytes", "i8"),
             ("entry", "i8"),
             ("scratch_at", "i8"),
@@ -106,7 +106,7 @@ def _piece_shift(length: int) -> int:
 
 
 def unsynced(state: State) -> np.ndarray:
-    """Return the object ids of files with staged blocks, which only an fsync of the file relinks, not sync()."""
+    """Return the object ids of files with staged blocks; an fsync of the file relinks them, sync() does not."""
     at = _records(state)
     return np.flatnonzero((at > 0) & (state.arena[at + e.IS_DIR] == 0) & (state.arena[at + STAGED_END] > 0))
 

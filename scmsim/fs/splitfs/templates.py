@@ -1,4 +1,4 @@
-"""Define SplitFS's mechanisms as templates: those of ext4-dax with copies by the program, and those of the library.
+"""Define SplitFS's mechanisms as templates: ext4-dax's, except that the program copies the data, and the library's.
 
 Source: utsaslab/SplitFS splitfs/fileops_nvp.c (_nvp_extend_write, _nvp_do_pwrite, fsync_flush_on_fsync), log.c
 (persist_append_entry, persist_op_entry), kernel fs/ext4/move_extent.c (ext4_dynamic_remap).
@@ -14,7 +14,7 @@ SITES = {
     **ext4.SITES, "user library": "none", "user copy": "data", "staging": "zeroing", "operation log": "log", "relink": "data",
     **mechanisms.SITES,
 }  # fmt: skip
-COSTS = ("user_call", "user_write", "user_read", "user_copy_line", "log_entry", "relink", "relink_run")  # after ext4's
+COSTS = ("user_call", "user_write", "user_read", "user_copy_line", "log_entry", "relink", "relink_run")  # follow ext4's
 
 LOG_ENTRY, PREFILL, RELINK, COPY_BACK, USER_CALL, DRAIN = range(q.TEMPLATES, q.TEMPLATES + 6)
 ENTRY = 64  # bytes of a log entry

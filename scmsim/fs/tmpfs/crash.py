@@ -6,4 +6,4 @@ Source: Linux Documentation/filesystems/{tmpfs,ramfs-rootfs-initramfs}.rst, driv
 
 SUMMARY = "tmpfs, ramfs, ext2 on a RAM disk: volatile, so there is nothing to check"
 MODELS = ("tmpfs", "ramfs", "ext2-ramdisk")
-NONE = "its files live in DRAM, so a crash loses all of them by design, what was synced too"
+NONE = "its files are in DRAM, so a crash loses all of them by design, including synced data"

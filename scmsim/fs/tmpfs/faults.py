@@ -1,4 +1,4 @@
-"""Define the hooks of tmpfs and ramfs for page faults of mappings (see `scmsim.fs.mapping.hooks`).
+"""Define the hooks of tmpfs and ramfs for mapped files (see `scmsim.fs.mapping.hooks`).
 
 Source: Linux 6.1 mm/shmem.c (shmem_fault), mm/memory.c (do_fault_around, finish_fault), mm/huge_memory.c (unmap_folio).
 """
@@ -74,13 +74,13 @@ def read_in(s, arena, out, f, page):
 
 @subroutine
 def note_use(s, arena, f, page):
-    """Implement `hooks.note_use`."""
+    """Implement `hooks.note_use`: record a use of a page; return whether it is the second use."""
     return use(arena, word_of(arena, arena[f + e.ROW_RECORD], page))
 
 
 @subroutine
 def charge_uses(s, arena, out, count):
-    """Implement `hooks.charge_uses`: charge second uses with the template of a write of no pages."""
+    """Implement `hooks.charge_uses`: charge `count` second uses by the template of a write that writes no pages."""
     if count:
         s.reg[q.PAGES], s.reg[q.NEW] = 0, count
         emit_template(s, out, q.FINISH)

@@ -1,10 +1,10 @@
 """Model tmpfs's huge pages: the mount option allows allocating 2 MiB of a file at once; freeing a part splits them.
 
-The first page of a 2 MiB piece of a file that is written, mapped or allocated allocates the whole piece if no page of
-the piece exists, the option allows it, and a run of frames at a multiple of 2 MiB is free. The page that is written
-first gets the data, the others are cleared. If one condition fails, pages are allocated singly, as in a piece that was
-split. A truncation or a hole that frees or clears a part of a huge page splits the page: pages after the file's end are
-freed, the others stay as small pages, and their page-table entries are removed.
+The first write, fault or fallocate in a 2 MiB piece of a file allocates the whole piece as one huge page if no page of
+the piece exists, the option allows it, and an aligned 2 MiB run of frames is free. The written page gets the data, the
+rest of the huge page is cleared. If one condition fails, small pages are allocated, as in a piece that was split. A
+truncate or punched hole that frees or clears a part of a huge page splits the page: pages after the file's end are
+freed, the rest stay as small pages, and their page-table entries are removed.
 Source: Linux 6.1 mm/shmem.c (shmem_is_huge, shmem_alloc_hugefolio, shmem_write_end, shmem_fallocate, shmem_undo_range),
 mm/truncate.c (truncate_inode_partial_folio), mm/huge_memory.c (split_huge_page_to_list).
 """
@@ -36,7 +36,7 @@ def is_huge(arena, f, page):
 
 @subroutine
 def word_of(arena, f, page):
-    """Return the arena offset of the entry with a page's use flags: its own entry, or that of its huge page's first page."""
+    """Return the arena offset of the entry with a page's use flags: its own, or its huge page's first one."""
     words = arena[f + e.PAGES]
     return words + (page & -PAGES if is_huge(arena, f, page) else page)
 
@@ -59,8 +59,8 @@ def use(arena, at):
 def may_be_huge(s, arena, f, page):
     """Return whether the mount option, and madvise of the faulting mapping, let a page allocate its huge page.
 
-    The file's size is that before the call: with within_size an append allocates no huge page. Before Linux 5.15 the
-    first page of a piece is checked as if it were in the piece before.
+    The check uses the file's size before the call, so with within_size an append allocates no huge page. Before Linux
+    5.15 the first page of a piece is checked as if it belonged to the preceding piece.
     """
     if s.huge == NEVER_HUGE or s.advice == ADVISED_AGAINST or arena[f + e.IS_DIR]:
         return False
@@ -102,10 +102,10 @@ def bring(s, arena, f, page, bits):
 
 @subroutine
 def whole(s, arena, f, page, want, bits):
-    """Return how many of `want` pages of a file from before the trace a huge page provides (see `index.whole`), or 0.
+    """Return how many pages from `page` on a huge page provides to a file from before the trace, or 0 (see `index.whole`).
 
-    The device must have room for the range's edges. Such a file was appended to, which allocates huge pages only with
-    huge=always.
+    The device must have room for the range's edges. The file is assumed to have grown by appends, which allocate huge
+    pages only with huge=always.
     """
     if s.huge != ALWAYS_HUGE or blocks_left(s) < want + 2 * PAGES or not bring(s, arena, f, page, bits):
         return 0
@@ -125,7 +125,7 @@ def waiting_runs(arena, f, page, last):
 
 @subroutine
 def reserve_range(s, arena, out, f, first, last):
-    """Implement `pages.reserve_range`, with an event for each huge page and for each run of pages without content."""
+    """Implement `pages.reserve_range`: reserve an event for each huge page and for each run of pages without content."""
     runs = waiting_runs(arena, f, first, last)
     if not reserve_events(s, out, e.ROOM + runs + (last - first >> HUGE_ORDER)):
         return NO_ROOM
@@ -135,7 +135,7 @@ def reserve_range(s, arena, out, f, first, last):
 
 @subroutine
 def clear_pages(s, arena, out, f, page, count):
-    """Clear contiguous pages; the caller has room for one event."""
+    """Emit the clearing of `count` contiguous pages; the caller has reserved space for one event."""
     words = arena[f + e.PAGES] + page
     for at in range(words, words + count):
         arena[at] &= ~e.IS_UNWRITTEN
@@ -181,7 +181,7 @@ def clear_waiting(s, arena, out, f, page, stop):
 def has_blocks(s, arena, op, f):
     """Implement `transfer.has_blocks` and decide whether the call may allocate huge pages.
 
-    The first and the last huge page each need up to 511 pages more.
+    The first and the last huge page may each need up to 511 pages in addition to the pages of the call.
     """
     if not s.folio_order:
         return has_small_blocks(s, arena, op, f)
@@ -192,7 +192,7 @@ def has_blocks(s, arena, op, f):
 
 @subroutine
 def get_content(s, arena, f, page):
-    """Allocate the huge page of a page, or mark an existing one as filled; return False if the page has none."""
+    """Allocate the huge page around a page, or mark an existing one as filled; return False if there is no huge page."""
     if not is_huge(arena, f, page):
         return s.whole != 0 and bring(s, arena, f, page, s.page_bits)
     words = arena[f + e.PAGES] + (page & -PAGES)
@@ -203,7 +203,7 @@ def get_content(s, arena, f, page):
 
 @subroutine
 def add_pages(s, arena, out, f, page, count):
-    """Implement `transfer.add_zeroed`: allocate single pages or a huge page for a write; return how many of `count`."""
+    """Implement `transfer.add_zeroed`: allocate small pages or a huge page for a write; return the number of pages."""
     left = PAGES - (page & PAGES - 1)
     if not get_content(s, arena, f, page):
         return add_zeroed(s, arena, out, f, page, min(count, left) if s.folio_order else count)
@@ -227,9 +227,9 @@ def clear_edges(s, arena, out, f, at, stop):
 
 @subroutine
 def split(s, arena, out, f, page, span):
-    """Split the huge page of a page, because the bytes span = (at, end) are freed; emits at most 3 events.
+    """Split the huge page around a page, because the bytes span = (at, end) are freed; emits at most 3 events.
 
-    The bytes of the span in the huge page are cleared first; before Linux 5.17 only those within pages that stay
+    The freed bytes in the huge page are cleared first; before Linux 5.17 only the freed bytes of pages that stay
     (`pages.clear_part` clears them if the pages have content). Pages after the file's end are freed too.
     """
     if not is_huge(arena, f, page):

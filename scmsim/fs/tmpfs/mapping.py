@@ -16,7 +16,7 @@ def _kernels() -> ModuleType:
 
 
 def mapped(model: Any, params: Mapping[str, Any], files: int) -> Any:
-    """Return the mapped files of a model."""
+    """Return the object that handles the model's mapped files; `files` is the number of files in the trace."""
     from scmsim.fs.mapping.driver import Mapped
     from scmsim.fs.mapping.words import HUGE
 

@@ -11,7 +11,7 @@ from scmsim.jit.binding import bind
 
 @subroutine
 def use_pages(s, arena, f, page, count):
-    """Record a use of existing pages; `s.new_pages` counts second uses, a huge page once (mark_page_accessed)."""
+    """Record a use of existing pages; `s.new_pages` counts the second uses, one per huge page (mark_page_accessed)."""
     words = arena[f + e.PAGES]
     for k in range(page, page + count):
         at = words + (k & -huge.PAGES if arena[words + k] & IS_HUGE else k)

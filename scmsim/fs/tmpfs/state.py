@@ -1,6 +1,6 @@
-"""Keep the state of a file system whose only storage is the page cache (tmpfs, ramfs).
+"""State of a file system whose only storage is the page cache (tmpfs, ramfs).
 
-The state is that of ext4's files without blocks, a journal and directories on a device.
+It is the state of ext4's files, without a device: no blocks, no journal, no stored directories.
 
 Units: bytes, pages of 4096 bytes. The pages come from a first-fit list of the DRAM that the file system may use.
 Source: Linux mm/shmem.c, fs/ramfs/inode.c, fs/libfs.c.
@@ -18,7 +18,7 @@ from scmsim.fs.tmpfs.templates import COSTS, SITES, all_templates
 
 NEVER = 1 << 62  # ns
 IS_USED = 8  # flag of a page's entry: the page was used twice; comparisons of pages ignore the flag
-IS_UNUSED = 32  # flag: a fault allocated the page, which is not a use yet; a huge page's first entry has both flags
+IS_UNUSED = 32  # flag: a fault allocated the page, which is not a use; a huge page's first entry has both flags
 IS_HUGE = 16  # flag: the page is part of a huge page
 HUGE_ORDER = 9  # log2 of the pages of a huge page
 HUGE = ("never", "always", "within_size", "advise")  # values of the mount option

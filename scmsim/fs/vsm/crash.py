@@ -1,11 +1,12 @@
 """Recover VSM: PMFS with its data in virtual superpages; overwrites (MCoW) and migrations (ZFDM) have a transactional log.
 
-Units: bytes, pages of 4096 bytes; a page of the file system is a virtual one, which the page table maps.
+Units: bytes, pages of 4096 bytes; the file system's pages are virtual pages, which the page table maps to device pages.
 Source: VSM paper (2020), III.B.2 (crash recovery); meaning of an address: docs/models/vsm.md.
 
-The recovery takes the log whose state is "the data is there" but not "complete", and repeats all its replacements:
-entries of the page table for pages written in part, slots of the file's index for whole superpages, then the size. The
-log has the values, so repeating a replacement is harmless. A log in neither state is dropped: nothing was replaced yet.
+The recovery looks for a log in the state "data" (the new data is durable) that is not "complete", and repeats all its
+replacements: page-table entries for superpages written in part, slots of the file's index for whole superpages, then the
+size. The log has the values, so repeating a replacement is harmless. A log that has not reached the state "data" is
+dropped: nothing was replaced yet.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,15 +23,15 @@ SUMMARY = "VSM: PMFS, and for overwrites the transactional log of multi-grained 
 MODELS = ("vsm", "vsm-1g")
 
 PTE = 8
-GROUP = 512  # pages below an entry of the upper level
-STATE = 8  # bytes of a log's state, its first word
+GROUP = 512  # pages that an entry of the upper level covers
+STATE = 8  # bytes of a log's state, which is its first field
 GUARANTEE = Guarantee(
     "every call is atomic, an overwrite by its transactional log; durable when fsync returns", True, False
 )
 
 
 class RecoveryModel(Pmfs):
-    """Recovery of PMFS's words, and of a word for each entry of the page table: virtual page -> its place."""
+    """Recovery of PMFS's fields, and of a field for each entry of the page table: virtual page -> device page."""
 
     flaws = ()  # `physical` leaves copies whole, so no end of a copy stays in the cache
     shift = {"vsm": 21, "vsm-1g": 30}
@@ -45,17 +46,17 @@ class RecoveryModel(Pmfs):
         self.table: dict[int, int] = {}  # entries that differ from the initial ones, in the running system
         self.running: dict[int, int] = {}  # entries after the calls interpreted so far
         self.stamp = 0  # number of the last exchange of entries
-        # Per log: its bytes after its state; words and their new values.
+        # Per log: its length in bytes without its state; the fields that it replaces, with their new values.
         self.logs: list[tuple[int, list[tuple[Any, Any]]]] = []
 
     def frame(self, image: Image, page: int) -> int:
-        """Return the place of a virtual page."""
+        """Return the device page that the page table in `image` gives for a virtual page."""
         stamp, at = image.word(("pte", page), (0, page))
         newest, group = image.word(("ptes", page // GROUP), (0, ()))
         return int(group[page % GROUP] if newest > stamp else at)
 
     def at_rest(self, file: int, block: int) -> bool:
-        """Return whether each page of a superpage is at the place that the running system uses."""
+        """Return whether the recovered base has each page of a superpage at the device page that the running system uses."""
         unit = 1 << self.block_shift - 12
         first = self.known.get(file, {}).get(block)
         base = self.base[file]
@@ -76,7 +77,7 @@ class RecoveryModel(Pmfs):
         return rolled
 
     def physical(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events at device addresses, by the page table; swaps among the events change the table."""
+        """Return the events with addresses translated by the page table, which swaps among the events change."""
         out: list[Event] = []
         other: Event | None = None
         for event in events:
@@ -176,7 +177,7 @@ class VsmCall(Call):
         )
 
     def _both(self, addr: int, word: Any, value: Any) -> list[Word]:
-        """Return a replacement, and add it to the log."""
+        """Return the write that replaces a field, and add the replacement to the newest log."""
         self.a.logs[-1][1].append((word, value))
         return self.a.put(addr, word, value)
 

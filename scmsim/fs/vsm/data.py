@@ -1,8 +1,8 @@
 """Model multi-grained copy-on-write (MCoW): a write over existing bytes of a file of virtual superpages.
 
-A superpage that the write covers is replaced in the file's index. Of a superpage that it covers in part, the touched 4
-KiB pages are written to fresh pages, and then old and fresh pages swap page-table entries. A superpage for a hole
-uses the same log.
+A superpage that the write covers as a whole is replaced in the file's index. Of a superpage that the write covers in
+part, the touched 4 KiB pages are written to fresh pages, and then old and fresh pages swap page-table entries. A
+superpage that fills a hole is entered into the index by the same log.
 Source: VSM paper (2020), III.B, steps 1 to 6.
 """
 
@@ -27,7 +27,7 @@ _MAPPED = pack(MAP, 0, PM)
 
 @subroutine
 def mount(s, out):
-    """Map the whole device before the first operation, by entries of one size."""
+    """Emit the mapping of the whole device, by entries of one size, before the first operation."""
     if s.mounted:
         return
     emit_run(s, out, _MAPPED + (s.leaf << 24), 0, s.log_start)
@@ -36,9 +36,9 @@ def mount(s, out):
 
 @subroutine
 def fine_stop(s, arena, op, row, i):
-    """Return the end of the 4 KiB pages of superpage `i` that the write must copy.
+    """Return the page after the last 4 KiB page of superpage `i` that the write must copy.
 
-    Pages from there on hold no byte of the file, or follow the write.
+    Later pages hold no byte of the file or come after the write.
     """
     end = min(op.offset + op.length, round_up(arena[row + file_row.SIZE]))
     return min((end + 4095) >> 12, (i + 1) << s.shift - 12)
@@ -52,7 +52,7 @@ def covers(s, op, i):
 
 @subroutine
 def grain(s, arena, op, row, page):
-    """Return how the write replaces the file's 4 KiB page `page`."""
+    """Return how the write replaces the file's 4 KiB page `page`: WHOLE, FINE or IN_PLACE."""
     i = page >> s.shift - 12
     if (
         table.get(arena, row + pmfs_state.OLD, i) != 0
@@ -79,7 +79,7 @@ def count_needs(s, arena, op, row, first, stop):
 
 @subroutine
 def set_entries(s, block, fresh, count):
-    """Set the registers for the page-table entries of `count` pages from `block` on, and of `count` pages from `fresh` on."""
+    """Set the registers for the page-table entries of two runs of `count` pages, which start at `block` and at `fresh`."""
     s.reg[templates.PTES_AT] = s.page_table + block * templates.PTE
     s.reg[templates.FRESH_AT] = s.page_table + fresh * templates.PTE
     s.reg[templates.PTES], s.reg[templates.COUNT] = count * templates.PTE, count
@@ -166,7 +166,7 @@ def take_pages(s, arena, out, row, page, want):
 
 @subroutine
 def take_piece(s, arena, out, op, row):
-    """Do steps 1 and 2 for the page at `resume_at`: a superpage, or pages that share an entry of 2 MiB."""
+    """Do steps 1 and 2 from the page `resume_at` on, for a superpage or for pages that share an entry of 2 MiB."""
     page, end = s.resume_at, (op.offset + op.length + 4095) >> 12
     i = page >> s.shift - 12
     grain_of = grain(s, arena, op, row, page)
@@ -191,7 +191,7 @@ def fresh_run(s, arena, limit):
 
 @subroutine
 def rest_of_pages(s, arena, out, op, row):
-    """Fill the rest of the write's first and last 4 KiB page, and of superpages allocated for a hole."""
+    """Fill the rest of the write's first and last 4 KiB page, and of superpages that fill holes."""
     end, mask = op.offset + op.length, (1 << s.shift) - 1
     first, last = op.offset >> 12, (end - 1) >> 12
     if op.offset & 4095 and grain(s, arena, op, row, first) == FINE:
@@ -230,7 +230,7 @@ def copy_piece(s, arena, out, op, row):
 
 @subroutine
 def swap_piece(s, arena, out, op, row):
-    """Do step 5 for the page at `resume_at`: slots of one leaf of the index, or page-table entries of one run."""
+    """Do step 5 from the page `resume_at` on, for slots in one leaf of the index or page-table entries of one run."""
     page, end = s.resume_at, (op.offset + op.length + 4095) >> 12
     i, grain_of = page >> s.shift - 12, grain(s, arena, op, row, page)
     if grain_of == FINE:
@@ -268,7 +268,7 @@ def close_log(s, arena, out, op, row):
     s.reg[templates.SPAN] = tpl.BLOCK * (s.pages > 0)
     emit_template(s, out, templates.COMPLETE)
     arena[row + file_row.SIZE] = max(arena[row + file_row.SIZE], end)
-    s.reg[templates.COUNT] = s.superpages  # runs of pages, and superpages
+    s.reg[templates.COUNT] = s.superpages  # number of runs of pages and of superpages
     # After the exchange of entries the fresh pages' addresses map the old data, so they are freed.
     for k in range(s.pages):
         fresh = table.get(arena, s.fresh, k)
@@ -287,7 +287,7 @@ def close_log(s, arena, out, op, row):
 
 @subroutine
 def overwrite(s, arena, out, op, row):
-    """Model write() over existing bytes; return False if room runs out."""
+    """Model write() over existing bytes; return False if `out` or the arena must grow first."""
     end, first = op.offset + op.length, op.offset >> 12
     last = (end + 4095) >> 12
     if s.stage == pmfs_state.READY:
@@ -316,7 +316,7 @@ def overwrite(s, arena, out, op, row):
 
 @subroutine
 def swap_after_copy(s, arena, out, op, row):
-    """Do steps 4 to 6; return False if room runs out."""
+    """Do steps 4 to 6; return False if `out` or the arena must grow first."""
     end = op.offset + op.length
     while s.stage == pmfs_state.COPYING and s.resume_at < end:
         if not reserve_events(s, out, PIECE_EVENTS):

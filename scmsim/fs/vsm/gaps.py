@@ -1,7 +1,7 @@
 """Clear the bytes of virtual superpages that are after a file's end or between its end and a write.
 
-A superpage is not cleared on allocation, unlike a huge block of PMFS. The bytes after the file's last 4 KiB page are
-unspecified until the file grows over them: then they are cleared.
+A superpage is not cleared on allocation, unlike a huge block of PMFS. The bytes after the file's last 4 KiB page have
+undefined content until the file grows over them: then they are cleared.
 Source: reconstruction; the paper (III.C) says that the rest of the last superpage is reclaimed when the file is closed.
 """
 
@@ -30,7 +30,7 @@ def wipe(s, arena, out, row, low, high):
 
 @subroutine
 def on_growth(s, arena, out, row, new_size):
-    """Clear the rest of the superpage that has the file's end, because the file grows to `new_size` without a write."""
+    """Clear the bytes of the last superpage after the file's end, because the file grows to `new_size` without a write."""
     size = arena[row + file_row.SIZE]
     i = size >> s.shift
     if new_size > size and table.get(arena, row + pmfs_state.BLOCKS, i) != 0:
@@ -39,7 +39,7 @@ def on_growth(s, arena, out, row, new_size):
 
 @subroutine
 def gaps(s, arena, out, op, row):
-    """Clear the bytes around a write that replaces nothing: the rest of new superpages, and the gap after the file's end."""
+    """Clear the bytes around a write that replaces nothing: the rest of new superpages, and the gap before the write."""
     size, end = arena[row + file_row.SIZE], op.offset + op.length
     first, last = op.offset >> s.shift, (end - 1) >> s.shift
     if op.offset > size and not (size >> s.shift == first and s.edges & 1):
@@ -51,7 +51,7 @@ def gaps(s, arena, out, op, row):
 
 @subroutine
 def after_end(s, arena, out, row, end, inside):
-    """Clear the bytes after a write up to `end`: the rest of a page that is new to the file, or (`inside`) of a filled hole."""
+    """Clear the bytes from a write's `end` on: in a last page that is new to the file or, with `inside`, in a filled hole."""
     size, limit = round_up(arena[row + file_row.SIZE]), (((end - 1) >> s.shift) + 1) << s.shift
     if inside:
         wipe(s, arena, out, row, end, min(max(size, round_up(end)), limit))
@@ -61,7 +61,7 @@ def after_end(s, arena, out, row, end, inside):
 
 @subroutine
 def keep_tail(s, arena, row):
-    """Free the pages of the file's last superpage after its end; return the number of freed pages."""
+    """Free the pages of the file's last superpage that are after the file's end; return the number of freed pages."""
     size = arena[row + file_row.SIZE]
     if size == 0 or arena[row + file_row.STATUS] & file_row.IS_DIR:
         return 0

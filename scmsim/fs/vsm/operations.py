@@ -1,4 +1,4 @@
-"""Run VSM's operations: those of PMFS, with multi-grained copy-on-write and zero-copy migration.
+"""Run VSM's operations: PMFS's, with multi-grained copy-on-write (MCoW) and zero-copy file data migration (ZFDM).
 
 Source: VSM paper (2020), III; IV.A says that its authors built it on PMFS.
 """
@@ -17,7 +17,7 @@ from scmsim.jit.binding import bind
 
 @subroutine
 def looked_up(s, page, pages):
-    """Return 1: a run of pages is in one superpage, which is looked up once."""
+    """Return 1, the number of index lookups for a run of pages, since a run is in one superpage."""
     return 1
 
 
@@ -58,7 +58,7 @@ def reserve_aside(s, arena, op):
 
 @subroutine
 def write(s, arena, out, op, row):
-    """Run a write, by copy-on-write or as PMFS does; return False if room runs out."""
+    """Run a write, by copy-on-write or as PMFS does; return False if `out` or the arena must grow first."""
     if s.replacing:
         return data.overwrite(s, arena, out, op, row)
     return pmfs_data.write_file(s, arena, out, op, row)
@@ -66,7 +66,7 @@ def write(s, arena, out, op, row):
 
 @subroutine
 def on_still_linked(s, arena, out, op, row):
-    """Free the unused pages of a file that has a name when its last descriptor is closed."""
+    """Free the unused pages of a file that still has a name when its last descriptor is closed."""
     if op.op == records.CLOSE and arena[row + file_row.OPENS] <= 0:
         zfdm.reclaim(s, arena, out, row)
 

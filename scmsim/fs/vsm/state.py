@@ -1,8 +1,8 @@
-"""Keep the state of a PMFS with virtual superpages: the page table and the transactional logs follow the data.
+"""State of a PMFS with virtual superpages, whose page table and transactional logs are stored after the data.
 
 Units: bytes, device blocks of 4096 bytes.
-Source: VSM paper (2020), III.A: a table of four levels in persistent memory maps the whole device. The places of table
-and logs are a reconstruction.
+Source: VSM paper (2020), III.A: a page table of four levels in persistent memory maps the whole device. Where the table
+and the logs are on the device is a reconstruction.
 """
 
 from functools import partial
@@ -20,16 +20,16 @@ from scmsim.fs.vsm import templates
 
 FIELDS = [
     ("leaf", "i8"),  # log2 of the largest page that an entry of the page table maps
-    ("device_blocks", "i8"),  # including page table and logs
+    ("device_blocks", "i8"),  # blocks of the device, including the page table and the logs
     ("page_table", "i8"),  # device offset of the entries of 4 KiB pages, followed by those of 2 MiB
     ("log_start", "i8"),  # device offset of the transactional logs
     ("log_bytes", "i8"),  # bytes of all logs together
     ("log_at", "i8"),  # offset of the next log from `log_start`
     ("fresh", "i8"),  # handle of a table: pages that the current copy-on-write has taken, in the order of the file
     ("split", "i8"),  # arena offset of a bitmap: 2 MiB of addresses that are mapped by 4 KiB entries
-    ("superpages", "i8"),  # entries of the first array of the current log
-    ("pages", "i8"),  # entries of its second array
-    ("piece", "i8"),  # how many of the second array's entries the current copy or swap has passed
+    ("superpages", "i8"),  # entries in the current log's array of replaced superpages
+    ("pages", "i8"),  # entries in the current log's array of replaced 4 KiB pages
+    ("piece", "i8"),  # number of entries of the array of pages that the current copy or swap has passed
     ("mounted", "i8"),
     ("swapped_ptes", "i8"),
     ("swapped_pmds", "i8"),
@@ -40,7 +40,7 @@ FIELDS = [
     ("reclaimed_pages", "i8"),
 ]
 STATE = np.dtype((np.record, [*pmfs_state.FIELDS, *FIELDS]))
-LEAVES = (4 << 10, 2 << 20)  # sizes that an entry of the page table may map at first
+LEAVES = (4 << 10, 2 << 20)  # bytes that an entry of the page table may map after the mount
 
 
 def table_bytes(blocks: int) -> int:

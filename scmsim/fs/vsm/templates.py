@@ -1,4 +1,4 @@
-"""Define the mechanisms of virtual superpages on PMFS's as templates: copy-on-write (MCoW) and zero-copy migration (ZFDM).
+"""Define the templates that VSM adds to PMFS's: multi-grained copy-on-write (MCoW) and zero-copy migration (ZFDM).
 
 Source: the VSM paper (2020), III.B steps 1 to 6 and III.C steps 1 to 4. Where the paper leaves details open (the layout
 of a log and of its states, the fences between the steps) this is a reconstruction; docs/models/vsm.md explains each stored
@@ -12,11 +12,11 @@ from scmsim.fs.pmfs import templates as tpl
 # Mechanisms in addition to PMFS's, in the order of the steps -> purpose of the bytes that they store.
 SITES = {
     **tpl.SITES,
-    "page table": "metadata",  # step 2, and entries of 2 MiB taken apart
+    "page table": "metadata",  # step 2, and 2 MiB entries that are split into 4 KiB entries
     "mcow log": "log",  # step 3
     "mcow data": "data",  # step 4
     "mcow copy": "data",  # step 4: the rest of a 4 KiB page that the write covers in part
-    "mcow commit": "log",  # the new data has arrived
+    "mcow commit": "log",  # records that the new data is durable
     "mcow swap": "metadata",  # step 5: entries of the page table, of the file's index, the inode
     "mcow index": "metadata",
     "mcow complete": "log",  # before step 6
@@ -49,9 +49,9 @@ SLOT_AT, SLOTS, GROWN, PMD_AT = tpl.NODE, tpl.SLOTS, tpl.GROWN, tpl.EDGE_AT
 # A log: a header of 64 bytes (see docs/models/vsm.md), then both arrays, 16 bytes per entry.
 STATE_BYTES, HEADER_BYTES, ENTRY_BYTES = 8, 64, 16
 SHOOTDOWNS = ("local", "broadcast", "deferred")
-# EVENT.cpu_count of a REMAP: the own CPU invalidates the range at once, or with a later invalidation
+# EVENT.cpu_count of a REMAP: the calling CPU invalidates the range at once, or with a later invalidation
 OWN_CPU, LATER = 1, -1
-INODE_FLAG = 96  # offset of an inode's flag: the file's last superpage has no tail
+INODE_FLAG = 96  # offset in an inode of the flag that the unused tail of the file's last superpage was freed
 PTE = 8
 _SITE = {name: code for code, name in enumerate(SITES)}
 _STEPS = TemplateBuilder(SITES, COSTS, first_cost=len(tpl.COSTS))
@@ -59,12 +59,12 @@ _step, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 
 
 def _stored(site: str, base: int, at: int = 0, length: int = 0, by: int = 0) -> list[tuple[int, ...]]:
-    """Return a store and its write-back."""
+    """Return the steps of a store and its write-back."""
     return [_step(code, site, base, at, length, by) for code in (STORE, FLUSH)]
 
 
 def _swapped(site: str, shootdown: str) -> list[tuple[int, ...]]:
-    """Return an exchange of page-table entries (of 4 KiB or 2 MiB).
+    """Return the steps of an exchange of page-table entries (of 4 KiB or 2 MiB).
 
     The CPU that runs the call invalidates the old mappings; `_on_all_cpus` invalidates the other CPUs.
     """
@@ -78,12 +78,12 @@ def _swapped(site: str, shootdown: str) -> list[tuple[int, ...]]:
 
 
 def _on_all_cpus(site: str, shootdown: str) -> list[tuple[int, ...]]:
-    """Return the invalidation on all CPUs if SPAN is not 0, by interrupts or a broadcast of the machine; none with `local`."""
+    """Return the step that invalidates register SPAN's bytes on all CPUs; no step if `shootdown` is "local"."""
     return [_step(INVALIDATE, site, VA, 0, 0, SPAN)] if shootdown != "local" else []
 
 
 def _resited(steps: list, sites: dict[str, str]) -> list:
-    """Return the steps with other mechanisms; a WORK step keeps the mechanism of its cost."""
+    """Return the steps with their mechanisms replaced by `sites`; a WORK step keeps the mechanism of its cost."""
     to = {_SITE[old]: _SITE[new] for old, new in sites.items()}
     return [
         (
@@ -95,7 +95,7 @@ def _resited(steps: list, sites: dict[str, str]) -> list:
 
 
 def templates(shootdown: str, dax: bool) -> dict[int, list]:
-    """Return PMFS's templates and those of virtual superpages."""
+    """Return PMFS's templates and those that virtual superpages add."""
     pmfs = tpl.templates(dax)
     return pmfs | _overwrite(pmfs, shootdown) | _migration(shootdown)
 

@@ -1,9 +1,9 @@
 """Model zero-copy file data migration (ZFDM): free the unused tail of a closed file's last superpage; let it grow again.
 
-Source: VSM paper (2020), III.C: step 1 at close, steps 2 and 3 before an append. Reconstruction: the swap is logged
-like that of an overwrite, because the paper does not say how a migration survives a crash. Reconstruction too: a
-closing file's pages move into a partly used superpage, because otherwise each closed small file would hold a superpage,
-and the paper's claim of "the same space efficiency as 4 KiB pages" could not hold.
+Source: VSM paper (2020), III.C: step 1 at close, steps 2 and 3 before an append. Two parts are a reconstruction. The
+swap is logged like an overwrite's, because the paper does not say how a migration survives a crash. And a closing file's
+pages move into a partly used superpage, because otherwise each closed small file would hold a superpage, and the paper's
+claim of "the same space efficiency as 4 KiB pages" could not hold.
 """
 
 from scmsim.alloc import aligned_fit, first_fit
@@ -21,7 +21,7 @@ from scmsim.jit import subroutine
 
 @subroutine
 def due(s, arena, op, row):
-    """Return whether the operation makes the file longer than the pages that the file kept of its last superpage."""
+    """Return whether the operation makes the file outgrow the pages that it kept of its last superpage."""
     if arena[row + pmfs_state.KEPT] == 0:
         return False
     i = arena[row + pmfs_state.KEPT_AT]
@@ -35,7 +35,7 @@ def due(s, arena, op, row):
 
 @subroutine
 def swap(s, arena, out, old, new, pages):
-    """Do step 2: exchange the entries of `pages` pages of two superpages, as entries of 2 MiB where the pages fill them."""
+    """Do step 2: swap the entries of `pages` pages of two superpages, by 2 MiB entries where the pages fill whole ones."""
     groups, rest = pages >> 9, pages & 511
     if groups > 0:
         s.reg[templates.PTES_AT] = s.page_table + (s.blocks + (old >> 9)) * templates.PTE

@@ -1,4 +1,4 @@
-"""Fake back end: recorded or made-up answers of perf, with the faults of real ones, for tests and to preview a matrix.
+"""Fake back end, which returns recorded or made-up perf output, with realistic errors, for tests and to preview a matrix.
 
 Made-up counts depend only on the cell and the seed, so a run that was killed and resumed yields the same counts as an
 uninterrupted run. The counts are not predictions.
@@ -45,7 +45,7 @@ _FS_FACTOR = {"ext4": 1.0, "ext4-dax": 0.8, "nova": 0.6}
 
 
 def start(request: Request) -> Backend:
-    """Return a back end that answers from a table.
+    """Return a back end that answers without measuring.
 
     Raises UsageError for a recorded answer that cannot be read, or a table that does not exist.
     """

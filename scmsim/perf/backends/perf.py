@@ -1,4 +1,4 @@
-"""perf on real hardware: the events of the machine's table in passes that need no multiplexing."""
+"""Count hardware events with perf: the events of the machine's event table, in passes that need no multiplexing."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ PARAMS = {"events": ("", "text", "event table to use instead of the one for this
 
 
 def start(request: Request) -> Backend:
-    """Find the PMU, the event table and the events that work.
+    """Find the PMU, the event table and the events that work, and return the back end.
 
     Raises EnvironmentProblem if perf is missing or may not count the kernel; with `require_pmu` also without a PMU or a
     table for it; UnknownName for an event table that does not exist.

@@ -14,7 +14,7 @@ NO_PMU = "not asked for: the software back end counts no hardware events"
 
 
 def start(request: Request) -> Backend:
-    """Find the software events that work here.
+    """Find the software events that work on this machine, and return the back end.
 
     Raises EnvironmentProblem if perf is missing, or may not count the kernel; with `require_pmu` always.
     """

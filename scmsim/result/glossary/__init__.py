@@ -1,4 +1,4 @@
-"""Meaning of every figure and word of the output: one source for `scmsim explain`, the tables and docs/reference/glossary.md.
+"""Meaning of every figure and term in the output, the source of `scmsim explain`, the tables and docs/reference/glossary.md.
 
 Counters and metrics are explained where they are defined (`counters`, `metrics`); the rows of the comparison table, the
 figures of a space report, the sites and the words are in the TOML files beside this module.
@@ -31,7 +31,7 @@ _MOST = 12
 
 @dataclass(frozen=True)
 class Term:
-    """A name that the output shows."""
+    """A name that the output shows, and its meaning."""
 
     name: str  # as printed
     kind: str
@@ -70,7 +70,7 @@ def terms() -> tuple[Term, ...]:
 
 
 def row(label: str) -> Term:
-    """Return a row of the comparison table; its counter or metric supplies the unit and meaning that the row lacks."""
+    """Return the term of a row of the comparison table; the row's counter or metric supplies a missing unit or meaning."""
     about = _table("rows").get(label)
     if about is None:
         return next(term for term in terms() if (term.name, term.kind) == (label, "space"))
@@ -81,7 +81,7 @@ def row(label: str) -> Term:
 
 
 def label(field: str) -> str:
-    """Return the text shown for a figure of a result: its row or label, or else its meaning."""
+    """Return the text that labels a figure of a result: the name of its row, its label, or else its meaning."""
     if field in _table("space"):
         return str(_table("space")[field]["label"])
     row_of = next((name for name, about in _table("rows").items() if about.get("of") == field), None)

@@ -1,1 +1,1 @@
-"""Parts of the tables: their layout, the breakdowns, and the summary's sentences."""
+"""Parts of the comparison tables: layout, rows, breakdowns, intervals, and the summary's sentences."""

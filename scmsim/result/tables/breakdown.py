@@ -8,10 +8,10 @@ from scmsim.result.tables.figures import Value, number
 
 TOP = 20
 _NAME_WIDTH = 48
-_WALKS = "walks in all"  # not divided: walks are few, and most are first touches
+_WALKS = "walks in all"  # not divided by calls, because walks are few and mostly due to first touches
 _TRAFFIC = ("mem_inst_retired_all_loads", "mem_inst_retired_all_stores")
 
-# Columns: label -> counters that are summed.
+# Column label -> counters whose sum the column shows.
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "instructions": ("instructions",),
     "loads+stores": _TRAFFIC,
@@ -24,7 +24,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 def heading(run: Run, by: str) -> str:
-    """Return a heading: the kind of breakdown, and the divisor of its figures."""
+    """Return the heading, which states the kind of breakdown and the divisor of its figures."""
     if by == "site" or not run.group_operations:
         return f"by {by}, per {run.unit} of the run ({run.divisor:,} {'touches' if run.unit == 'touch' else 'calls'})"
     return {
@@ -34,11 +34,11 @@ def heading(run: Run, by: str) -> str:
 
 
 def rows(run: Run, by: str, top: int = TOP) -> list[list[str]]:
-    """Return a head, then one row per part, largest TLB traffic first; a counter that no part has is left out.
+    """Return a head row, then one row per part, those with the most TLB traffic first; counters that no part has are left out.
 
-    By site, figures are per call (or touch) of the run and add up to the run's figure.  By operation and file they are per
-    operation of the part, with the part's number of operations and share of the run's loads and stores; files beyond the
-    first `top` share one row.
+    By site, figures are per call (or touch) of the run and add up to the run's figure.  By operation or file they are per
+    operation of the part, and the part's number of operations and share of the run's loads and stores are shown too.  Files
+    beyond the first `top` share one row.
     """
     parts = run.sites if by == "site" else run.groups
     counted = {} if by == "site" else run.group_operations

@@ -1,4 +1,4 @@
-"""Lists of counters and metrics, each with its unit and its meaning from the glossary."""
+"""Show lists of counters and metrics, each with its unit and its meaning from the glossary."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,7 +9,7 @@ _TLB = ("dtlb_l1_miss_percent", "stlb_miss_percent", "dtlb_walk_percent")
 
 
 def lines(figures: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Return a line for each (name in results, value as text, text after the value, such as a spread)."""
+    """Return a line for each figure (name in results, value as text, text after the value, such as a spread)."""
     rows = [(value, glossary.unit(name), name, after, glossary.meaning(name)) for name, value, after in figures]
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(4)]
     return [
@@ -21,7 +21,7 @@ def lines(figures: Iterable[tuple[str, str, str]]) -> list[str]:
 
 
 def tlb(counters: Mapping[str, int]) -> list[str]:
-    """Return lines for an MMU's nonzero counters, its load look-ups in any case, and its miss ratios."""
+    """Return lines for an MMU's load look-ups, its other nonzero counters, and its miss ratios."""
     ratios = metrics.compute(counters).values
     shown = [(name, count) for name, count in counters.items() if count or name == "dtlb_load_lookups"]
     return lines(
@@ -33,7 +33,7 @@ def tlb(counters: Mapping[str, int]) -> list[str]:
 
 
 def lru(counts: Mapping[str, int]) -> list[str]:
-    """Return the accesses and misses of plain LRU arrays, with their ratios to the accesses."""
+    """Return lines for the accesses and misses of plain LRU arrays, with the misses in percent of the accesses."""
     total = counts["accesses"]
     said = {"accesses": "accesses", "l1_misses": "misses of the first array", "l2_misses": "misses of the second array"}
     width = len(f"{total:,}")

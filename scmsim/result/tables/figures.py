@@ -1,4 +1,4 @@
-"""Rows of the comparison table, and the format of a figure."""
+"""Define the rows of the comparison table, and the format of a figure."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -9,15 +9,15 @@ from scmsim.result import glossary
 from scmsim.result.run import CACHES, Run
 
 ABSENT = "-"
-FEW = 100  # events: a rate from fewer events is meaningless, so the number of events is shown
+FEW = 100  # events; a rate computed from fewer events is meaningless, so the number of events is shown instead
 _LEAST = 1e-6
 Value = int | float | None
 
 
 class Row(NamedTuple):
-    """One figure of the table; a row that no run can supply is left out.
+    """One row of the table, which is left out if no run has the figure.
 
-    `written` returns the cell's text if it is not the plain number, else None.
+    `written` returns the text of a cell that does not show the plain number, else None.
     """
 
     label: str
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 
 def number(value: Value) -> str:
-    """Return four significant digits with separated thousands, never an exponent; a dash for an absent value."""
+    """Return a number with four significant digits and separated thousands, without exponent; a dash for an absent value."""
     if value is None:
         return ABSENT
     if value == int(value) or abs(value) >= 1000:
@@ -69,13 +69,13 @@ def _per_call(label: str, total: Callable[[Run], Value]) -> Row:
 
 
 def time_per_call(run: Run) -> Value:
-    """Return the estimate per call or touch, ns."""
+    """Return the estimated time per call or touch, ns; None without an estimate."""
     per_call = run.metrics.get("estimated_ns_per_call")
     return per_call if run.unit == "call" else sum(run.time_ns.values()) / run.divisor if run.time_ns else None
 
 
 def _cached(name: str) -> Callable[[Run], Value]:
-    """Return the function for a counter of simulated data caches; a measurement has the same names in other rows."""
+    """Return the function for a counter of simulated data caches; measured counters of these names have rows of their own."""
     return lambda run: run.counters.get(name) if run.params.get(CACHES) else None
 
 
@@ -131,7 +131,7 @@ def _of_size(size: str) -> tuple[str, str]:
 
 
 _SIZES = {"4 KiB": "4k", "2 MiB": "2m_4m", "1 GiB": "1g"}
-# misses of the first level and walks, by page size and by kernel or program addresses; for reports
+# rows for reports: first-level misses and walks, by page size and by kernel or program addresses
 TLB_PARTS: list[Row] = [
     *(
         _per_call(f"dTLB first-level misses, {name} pages", _added(f"dtlb_misses_stlb_hit_{size}", *_of_size(size)))

@@ -1,4 +1,4 @@
-"""Layout of rows of cells: aligned text in blocks of columns, Markdown, CSV."""
+"""Lay out rows of cells as aligned text in blocks of columns, as Markdown, or as CSV."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ _GAP = 2
 
 
 def grid(rows: Rows, width: int | None = None) -> str:
-    """Return aligned text, the first column left-aligned; with `width`, in blocks of as many columns as fit."""
+    """Return aligned text with the first column left-aligned; with `width`, in blocks of as many columns as fit."""
     shown = [list(map(printable, row)) for row in rows]
     widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
     return "\n\n".join(
@@ -25,12 +25,12 @@ def grid(rows: Rows, width: int | None = None) -> str:
 
 
 def terminal_width() -> int | None:
-    """Return the columns of the terminal on stdout; None for a file or a pipe, which take any width."""
+    """Return the width of the terminal on stdout, in characters; None for a file or a pipe, which take any width."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _blocks(widths: Sequence[int], width: int | None) -> list[list[int]]:
-    """Return the columns after the first, in groups that fit beside it; a column that is too wide is a group alone."""
+    """Return the columns after the first one in groups that fit beside it; a column that is too wide is a group of its own."""
     blocks: list[list[int]] = [[]]
     used = widths[0]
     for i in range(1, len(widths)):
@@ -49,7 +49,7 @@ def markdown(rows: Rows) -> str:
 
 
 def comma_separated(rows: Sequence[Sequence[object]]) -> str:
-    """Return CSV without the last line end; a text that a spreadsheet would take for a formula is prefixed with a quote."""
+    """Return CSV without the last line end; text that a spreadsheet would read as a formula is prefixed with a quote."""
     out = io.StringIO()
     for row in rows:
         cells = ["" if cell is None else printable(cell) if isinstance(cell, str) else cell for cell in row]

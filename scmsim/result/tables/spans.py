@@ -1,4 +1,4 @@
-"""90 % intervals of the figures of the comparison table: "3,698 (2,600 to 6,100)"."""
+"""Show 90 % intervals of figures in the comparison table, as in "3,698 (2,600 to 6,100)"."""
 
 import functools
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from scmsim.result.run import Run
 from scmsim.result.tables.figures import SECTIONS, Row, number
 
 _PAYLOAD = {"bytes written by the program": "payload_written", "bytes read by the program": "payload_read"}
-_WIDE = 1.2  # high / low from which bounds have two digits
+_WIDE = 1.2  # high / low from which bounds are shown with two digits
 NOTE = (
     "figure (low to high): the 90 % interval from errors that were measured beside real kernels; --json has what each is from, "
     "docs/validation/intervals.md how often it holds"
@@ -24,12 +24,12 @@ def _figures() -> dict[str, str]:
 
 
 def figure(row: Row) -> str:
-    """Return the figure that a row is proportional to, as `intervals.FIGURES` names it; another name, or "", for other rows."""
+    """Return the name in results of a row's figure, which may be one of `intervals.FIGURES`; "" for other rows."""
     return _figures().get(row.label, "")
 
 
 def span(row: Row, run: Run) -> str:
-    """Return a figure's interval in parentheses; "" for a row without one, or an absent figure."""
+    """Return the interval of a row's figure in parentheses; "" if the row has no interval or the figure is absent."""
     value, name = row.value(run), figure(row)
     found = run.intervals.get(name)
     if value is None or found is None:
@@ -44,7 +44,7 @@ def span(row: Row, run: Run) -> str:
 
 
 def worst(runs: Iterable[Run], rows: Iterable[Row]) -> str:
-    """Return a line on the figure whose interval reaches furthest, and on unchecked runs; "" if no figure has an interval."""
+    """Return a line on the widest interval of any figure, and on unchecked runs; "" if no figure has an interval."""
     shown, furthest, unchecked = list(rows), (0.0, ""), []
     for run in runs:
         before = furthest
@@ -62,7 +62,7 @@ def worst(runs: Iterable[Run], rows: Iterable[Row]) -> str:
 
 
 def _bounds(run: Run, name: str) -> tuple[float | None, float | None, float | None]:
-    """Return the bounds of a figure of a whole run, and the figure; None for a missing bound or an exact figure."""
+    """Return (low, high, figure) for a figure of a whole run; None for a missing bound or an exact figure."""
     found = run.intervals.get(name, {})
     if found.get("basis") == intervals.EXACT:
         return None, None, None
@@ -70,7 +70,7 @@ def _bounds(run: Run, name: str) -> tuple[float | None, float | None, float | No
 
 
 def overlap(name: str, one: Run, other: Run) -> bool:
-    """Return whether the intervals of a figure of two runs overlap, or one of them is unknown."""
+    """Return whether two runs' intervals of a figure overlap, or at least one of the intervals is unknown."""
     bounds = [(found.get("low"), found.get("high")) for found in (run.intervals.get(name, {}) for run in (one, other))]
     (a, b), (c, d) = bounds
     return a is None or b is None or c is None or d is None or (a <= d and c <= b)

@@ -1,8 +1,8 @@
-"""Sentences under the table: the largest differences between the runs, and their causes.
+"""Write the sentences under the table: the largest differences between the runs, and their causes.
 
-The rule: the run with the most is compared with the run with the least, if they differ by more than a tenth.  Causes are the
-mechanisms (or the kinds of stored bytes) whose figures per call differ most in the same direction, each by at least a tenth
-of the difference.  Runs with failed operations are left out, and so are stored bytes of runs with bytes still in the page
+For each figure, the run with the most is compared with the run with the least if they differ by more than a tenth.  Causes are
+the mechanisms (or the kinds of stored bytes) whose figures per call differ most in the same direction, each by at least a tenth
+of the difference.  Runs with failed operations are left out, and so are the stored bytes of runs with bytes still in the page
 cache.
 """
 
@@ -47,7 +47,7 @@ def traffic_of_sites(run: Run) -> dict[str, float]:
 
 
 def sentences(runs: Sequence[Run], intervals: bool = False) -> list[str]:
-    """Return at most four sentences: which models have no costs; comparisons of loads and stores, of bytes stored, of page walks.
+    """Return at most four sentences: on models without costs, and on differences in loads and stores, stored bytes, page walks.
 
     Runs of different work are not compared.  `intervals`: figures whose 90 % intervals overlap do not count as different.
     """
@@ -145,12 +145,12 @@ def _walks(runs: Sequence[Run], names: Mapping[int, str]) -> Difference | None:
 
 
 def _rounded(value: float) -> float:
-    """Return a figure for a sentence: whole from 10 on, else two digits."""
+    """Round a figure for a sentence: to a whole number from 10 on, else to two digits."""
     return round(value) if value >= 10 else float(f"{value:.2g}")
 
 
 def _names(runs: Sequence[Run]) -> dict[int, str]:
-    """Return a name for each run: its file system, and the other values that distinguish the runs."""
+    """Return a name for each run, by `id` of the run: its file system and the other values that distinguish the runs."""
     varying = axes(runs)
     telling = [part for part in runs[0].names() if part == "fs" or part in varying]
     return {

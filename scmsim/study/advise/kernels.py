@@ -1,4 +1,4 @@
-"""The two loops of `advise`: over the operations of a trace, once, and over its page touches, once per placement of files."""
+"""Run the loops of `advise`: over a trace's operations, once, and over its page touches, once per placement of files."""
 
 from scmsim.core.records import (
     CREATE,
@@ -21,17 +21,17 @@ from scmsim.jit.vectors import touch16
 SIZE = 0  # bytes
 PEAK = 1  # bytes: greatest size ever
 HIGH = 2  # bytes: greatest size since the last create, unlink or replacing rename
-OVERWRITTEN = 3  # bytes
-COPIED = 4  # (3 columns) bytes that copy-on-write copies with pages of 4 KiB, 2 MiB and 1 GiB
-TOUCHED = 7  # frames
+OVERWRITTEN = 3  # overwritten bytes
+COPIED = 4  # (3 columns) bytes that copy-on-write copies if the file is on pages of 4 KiB, 2 MiB and 1 GiB
+TOUCHED = 7  # touched frames
 MOVED = 8  # (one for each threshold) bytes copied when the file outgrows the threshold
 ORDERS = (12, 21, 30)  # log2 of the page sizes
 # Entries of `sums`; a comment gives the number of entries if there are several:
-WRITTEN = 0  # bytes
+WRITTEN = 0  # written bytes
 OVER = 1  # overwritten bytes
-SWAPPED = 2  # bytes of entries that MCoW swaps
+SWAPPED = 2  # bytes of page-table entries that MCoW (multi-grained copy-on-write) swaps
 LIVE = 3  # live bytes now
-MOST = 4  # live bytes at the snapshot, within 5 % of the most ever
+MOST = 4  # live bytes at the snapshot, within 5 % of their maximum
 RUNS = 5  # number of runs of touches in this batch
 GRAINS = 6  # (one for each grain) bytes that copy-on-write copies
 ENTRY = 8  # bytes of a page-table entry or an index entry
@@ -39,7 +39,7 @@ ENTRY = 8  # bytes of a page-table entry or an index entry
 
 @kernel
 def profile(rows, files, sums, limits, runs, snapshot):
-    """Add the operations of a batch to the sums; `limits` are the thresholds, -1, and the log2 of the grains."""
+    """Add the operations of a batch to the sums; `limits` has the thresholds in bytes, then -1, then the log2 of the grains."""
     for i in range(rows.size):
         op = rows[i]
         f = op.file
@@ -94,7 +94,7 @@ def _resize(files, sums, limits, f, size, counted):
 
 @subroutine
 def _overwrite(files, sums, limits, f, start, end):
-    """Add, for each grain, the bytes that copy-on-write copies for an overwrite beyond the written bytes."""
+    """Add, for each grain, the unwritten bytes that copy-on-write copies for an overwrite of the bytes [start, end)."""
     stop = min(end, files[f, SIZE])
     files[f, OVERWRITTEN] += stop - start
     sums[OVER] += stop - start
@@ -112,7 +112,7 @@ def _overwrite(files, sums, limits, f, start, end):
 
 @subroutine
 def _beyond(start, stop, end, order):
-    """Return how many bytes of the 2**`order`-byte blocks over [start, stop) lie outside of [start, end)."""
+    """Return how many bytes of the 2**`order`-byte blocks that contain [start, stop) are outside of [start, end)."""
     grain = 1 << order
     return (start & (grain - 1)) + max(0, ((stop + grain - 1) >> order << order) - end)
 
@@ -127,17 +127,17 @@ def _touch(files, sums, runs, f, start, end):
     sums[RUNS] += 1
 
 
-# Rows of `shape`, the arrays of a machine; a comment gives the number of rows if there are several:
+# Rows of `shape`, which describes a machine's TLBs and caches; a comment gives the number of rows if there are several:
 NEAR = 0  # (3 rows) TLB of level 1, by class of page
 WIDE = 3  # (3 rows) TLB of level 2, by class of page
 CUT = 6  # (3 rows) page-walk cache of level 2 to 4
-SERVE = 9  # (3 rows) caches of entries
-MEMORY = 12  # memory, of which only CYCLES counts
+SERVE = 9  # (3 rows) caches that hold page-table entries
+MEMORY = 12  # memory, for which only the column CYCLES is used
 SHAPE_ROWS = 13
 # Columns of a row of `shape`:
-FIRST = 0  # first tag
+FIRST = 0  # index of its first tag in `tags`
 MASK = 1  # sets - 1
-LAST = 2  # ways - 1; -1 if the machine has no such array
+LAST = 2  # ways - 1; -1 if the machine has no such TLB or cache
 XOR = 3  # bits of an xor index; 0 for a linear index
 CYCLES = 4  # cycles of a hit
 WALK_CYCLES = 3  # index in `out` after the walks of three classes
@@ -146,7 +146,7 @@ _LINE = 44  # tag of a cache line of page-table entries: its number in its level
 
 @kernel
 def walks(runs, page_class, start, shape, tags, out):
-    """Add page walks by class and their cycles to `out`; file f has pages of class page_class[f] from page start[f] on.
+    """Add the page walks by class, and their cycles, to `out`; file f has pages of class page_class[f] from page start[f] on.
 
     The TLB has two levels with LRU; a walk fills both, a hit in the second fills the first.  A walk reads page-table entries
     like `scmsim.mmu.walk`.
@@ -169,7 +169,7 @@ def walks(runs, page_class, start, shape, tags, out):
 
 @subroutine
 def _look_up(shape, row, tags, number, tag):
-    """Look a tag up in an array, as a TLB does; insert it after a miss; return whether it was a hit."""
+    """Look up a tag in a TLB or cache, and insert it after a miss; return whether it was a hit."""
     if shape[row, LAST] < 0:
         return False
     if shape[row, XOR]:
@@ -180,8 +180,8 @@ def _look_up(shape, row, tags, number, tag):
 
 @subroutine
 def _walk(shape, tags, address, leaf):
-    """Return the cycles of a walk to a page whose entry is of level `leaf`."""
-    # the lowest page-walk cache that hits cuts off the levels above
+    """Return the cycles of a walk to a page whose entry is in a table of level `leaf`."""
+    # the walk starts below the lowest page-walk cache that hits
     top = leaf
     while top < 4:
         number = address >> (12 + 9 * top)

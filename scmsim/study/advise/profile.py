@@ -14,10 +14,10 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 FAR = 1 << 61  # a threshold that no file passes
 THRESHOLDS = (0, 4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 64 * MIB,
               256 * MIB, GIB, 4 * GIB, FAR)  # fmt: skip
-GRAINS = tuple(range(12, 31))  # log2 of the bytes that copy-on-write copies
+GRAINS = tuple(range(12, 31))  # log2 of the bytes of a page that copy-on-write copies
 _CHUNK = 1 << 16
 _MOST_FILES = 1 << 21
-MOST_TOUCHES = 4_000_000  # pages of 4 KiB; longer traces are sampled in stretches
+MOST_TOUCHES = 4_000_000  # touched pages of 4 KiB; traces with more are sampled in stretches
 
 
 @dataclass
@@ -30,8 +30,8 @@ class Profile:
     sums: np.ndarray  # see `kernels`
     # array (files,): file lengths, bytes, at a moment when the live bytes are within 5 % of their maximum
     snapshot: np.ndarray
-    runs: np.ndarray  # array (n, 3): file, first and last page of 4 KiB of each read and write
-    share: float = 1.0  # share of the trace's touches that `runs` includes; 1 if it includes all
+    runs: np.ndarray  # array (n, 3): file, first and last 4 KiB page of each read and write
+    share: float = 1.0  # share of the trace's touches that are in `runs`, at most 1
 
     @property
     def written(self) -> int:
@@ -40,7 +40,7 @@ class Profile:
 
 
 def profile(source: Source, progress: Callable[[str, int, int], None] | None = None) -> Profile:
-    """Read a trace once; raises UsageError if it has more than 2 million files or nothing to place."""
+    """Return the profile of a trace; raises UsageError if it has more than 2 million files, or no file with data."""
     if len(source.files) > _MOST_FILES:
         raise UsageError(
             f"{len(source.files):,} files are too many for advise (at most {_MOST_FILES:,}); cut the trace"

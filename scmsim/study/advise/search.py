@@ -1,9 +1,9 @@
 """Evaluate every combination of page sizes, thresholds, boundary and copy-on-write grain; find the Pareto front.
 
-Files up to `small` bytes are on 4 KiB pages, files up to `large` bytes on 2 MiB, larger files on 1 GiB, by their greatest length.
-With a boundary, a share of the device is reserved for large pages; files that do not fit into it stay on 4 KiB pages.  An
-overwrite is copied at a grain, or logged (undo).  A grain below a file's page breaks its mapping down to that grain, if the
-file is ever overwritten; `mcow` breaks it to 4 KiB and frees the unused tail.
+A file whose greatest length is up to `small` bytes is on 4 KiB pages, up to `large` bytes on 2 MiB pages, else on 1 GiB pages.
+With a boundary, a share of the device is reserved for large pages; files that do not fit into the share stay on 4 KiB pages.  An
+overwrite is either copied in units of a grain, or logged (undo).  If a file is ever overwritten and the grain is smaller than its
+page, the file is mapped by pages of the grain's size; `mcow` maps it by 4 KiB and frees the unused tail.
 """
 
 import itertools
@@ -22,9 +22,9 @@ from scmsim.study.advise import kernels as k
 from scmsim.study.advise.profile import FAR, GRAINS, THRESHOLDS, Profile
 
 SHARES = (0, 10, 25, 50, 75, 90)  # percent of the device for large pages; 0: no boundary
-WORDS = ("undo", "page", "mcow")  # in place with an undo log; the file's page; virtual superpages
+WORDS = ("undo", "page", "mcow")  # grains: in place with an undo log; the file's page; virtual superpages
 PAGES = tuple(1 << order for order in k.ORDERS)
-FLAT = 0.05  # share of the walk cycles: the possible error of replacement by LRU (docs/guide/advise.md)
+FLAT = 0.05  # relative error of walk cycles that modelling replacement as LRU can cause (docs/guide/advise.md)
 OBJECTIVES = ("walk_cycles", "wasted_bytes", "write_amplification")
 
 
@@ -33,13 +33,13 @@ class Choice(NamedTuple):
 
     small: int  # largest file on 4 KiB pages, bytes
     large: int  # largest file on 2 MiB pages, bytes
-    share: int  # percent of the device for large pages, 0: no boundary
-    grain: str  # of copy-on-write: bytes as text, or one of WORDS
+    share: int  # percent of the device for large pages; 0: no boundary
+    grain: str  # grain of copy-on-write: bytes as text, or one of WORDS
 
 
 @dataclass
 class Advice:
-    """All combinations with their costs; `front` are the rows that no other row beats in all objectives."""
+    """All combinations with their costs; `front` has the indices of the Pareto front (see `pareto`)."""
 
     choices: list[Choice]
     costs: np.ndarray  # float64 (choices, objectives)
@@ -65,11 +65,10 @@ def advise(
     jobs: int = 2,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Advice:
-    """Evaluate every combination on a profile.
+    """Evaluate every combination on a profile and return the costs and the recommendation.
 
-    The machine's TLBs must have at most 16 ways and a power of two of sets.  `capacity` is the bytes of the device; 0: the next
-    power
-    of two above four times the most live bytes ever.  `jobs` is the number of threads.
+    The machine's TLBs must have at most 16 ways, and a number of sets that is a power of two.  `capacity` is the size of the
+    device in bytes; 0 means the next power of two above four times the maximum of live bytes.  `jobs` is the number of threads.
     Raises UsageError for an unknown machine, TLBs that are not supported, or a device on which no combination fits.
     """
     model = _Model(found, machine, capacity)
@@ -102,7 +101,10 @@ def advise(
 
 
 def pareto(costs: np.ndarray) -> np.ndarray:
-    """Return the rows that no other row beats: none is as good in all columns and better in one; of equal rows the first."""
+    """Return the indices of the Pareto front: rows to which no other row is as good in all columns and better in one.
+
+    Of equal rows only the first is returned.
+    """
     order = np.lexsort(costs.T[::-1])
     front: list[int] = []
     for i in order:
@@ -149,7 +151,7 @@ class _Model:
         return wanted if allocated.sum() <= room else None
 
     def mapped(self, classes: np.ndarray, grain: str) -> np.ndarray:
-        """Return the class of the pages that the MMU sees: a grain below the page breaks it, in files that are overwritten."""
+        """Return the class of the pages that map each file: a grain smaller than the page splits it in overwritten files."""
         if grain in ("undo", "page"):
             most = 2
         else:
@@ -170,7 +172,7 @@ class _Model:
         return found
 
     def walks(self, mapped: np.ndarray) -> np.ndarray:
-        """Return the page walks by class of page, then the cycles of all walks."""
+        """Return an array with the number of page walks by class of page, then the cycles of all walks."""
         out, tags = np.zeros(4, np.int64), np.full(self.tags, -1, np.int64)
         k.walks(self.found.runs, mapped, layout(self.peak, mapped), self.shape, tags, out)
         return out
@@ -196,7 +198,7 @@ class _Model:
 
 
 def layout(peak: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the first page of each file, in units of its page size: files of a page size are adjacent in a window."""
+    """Return the first page of each file, in units of its page size; files of the same page size are adjacent in a window."""
     start = np.zeros(len(peak), np.int64)
     for c, page in enumerate(PAGES):
         own = classes == c
@@ -206,7 +208,7 @@ def layout(peak: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def shape_of(machine: str) -> tuple[np.ndarray, int]:
-    """Return (shape for `kernels.walks`, number of tags) of a machine's data side; raises UsageError if it is unsupported."""
+    """Return (shape for `kernels.walks`, number of tags) of a machine's data TLBs; raises UsageError for unsupported ones."""
     table = presets.read(machine)
     shape = np.full((k.SHAPE_ROWS, 5), -1, np.int64)
     walk, at = table["walk"], 0
@@ -236,7 +238,7 @@ def shape_of(machine: str) -> tuple[np.ndarray, int]:
 
 
 def _rows(array: dict[str, Any], table: dict[str, Any]) -> Iterator[int]:
-    """Yield the rows of the shape that an array fills."""
+    """Yield the rows of the shape that a TLB or cache of the machine's table fills."""
     if "entry" in array:
         yield k.CUT + CACHE_LEVELS[array["entry"]] - 2
     elif "pages" not in array:

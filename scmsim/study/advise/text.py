@@ -41,7 +41,7 @@ def region(choice: Choice) -> str:
 
 
 def sentence(choice: Choice, advice: Advice | None = None) -> str:
-    """Return a combination as one sentence, without the grain if the trace overwrites nothing."""
+    """Return one sentence that describes a combination; it omits the grain if the trace of `advice` overwrites nothing."""
     where = region(choice) if choice.small < FAR else ""
     overwrites = advice is None or advice.profile.sums[k.OVER] > 0
     return f"{pages(choice)}{where}" + (f"; {update(choice)}" if overwrites else "")
@@ -51,7 +51,7 @@ RULE = "the least product of walk cycles, bytes allocated and bytes written, of 
 
 
 def recommendation(advice: Advice) -> list[str]:
-    """Return lines: the recommendation, its costs and its rule, and the front's best combination for each cost."""
+    """Return lines of text: the recommendation, its costs and its rule, then the front's best combination for each cost."""
     best, costs = advice.best, advice.costs
     lines = [f"recommended: {sentence(advice.choices[best], advice)}", f"  {figures(costs[best])}", f"  rule: {RULE}"]
     if advice.flat:
@@ -94,7 +94,7 @@ def by_size(advice: Advice) -> Iterator[dict[str, Any]]:
 
 
 def table(advice: Advice) -> dict[str, Any]:
-    """Return all of the advice as a JSON-able dict."""
+    """Return the whole advice as a dict that can be written as JSON."""
 
     def row(i: int) -> dict[str, Any]:
         choice, cost = advice.choices[i], advice.costs[i]

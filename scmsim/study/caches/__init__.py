@@ -1,1 +1,1 @@
-"""Comparison of a replay's cache misses with those of a real kernel's stream of lines in the same caches."""
+"""Compare the cache misses of a replay with those that a real kernel's stream of lines has in the same caches."""

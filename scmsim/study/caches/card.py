@@ -1,4 +1,4 @@
-"""Build the score card of data caches: misses of each level, in a replay and in a real kernel's stream."""
+"""Build the score card of data caches, which compares the misses of each level in a replay and in a real kernel's stream."""
 
 import os
 import pathlib
@@ -10,14 +10,14 @@ from scmsim.study.tlb.card import FEW, OFF, WITHIN, load, verdict
 
 FORMAT = 1
 FILE = "caches.json"
-BOUNDS = {"l1_misses": 1.25, "l2_misses": 1.25, "llc_misses": 1.5}  # replay / real and real / replay, at most
+BOUNDS = {"l1_misses": 1.25, "l2_misses": 1.25, "llc_misses": 1.5}  # maximum of replay / real and of real / replay
 _TITLES = {"l1_misses": "L1", "l2_misses": "L2", "llc_misses": "LLC"}
 
 Cell = dict[str, Any]
 
 
 def judged(cell: Cell) -> Cell:
-    """Return the cell with a verdict for the misses of each level; a second level that is the last counts only as LLC."""
+    """Return the cell with a verdict on the misses of each level; a second level that is the last one counts only as LLC."""
     found = []
     for column, bound in BOUNDS.items():
         if column == "l2_misses" and cell["levels"] < 3:
@@ -35,7 +35,7 @@ def agrees(cells: Iterable[Cell]) -> bool:
 
 
 def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the card of a folder; raises UsageError for a folder without a card."""
+    """Return the score card in a folder; raises UsageError if the folder has none."""
     return load(pathlib.Path(folder) / FILE, FORMAT, judged, "scmsim lab caches")
 
 
@@ -78,7 +78,7 @@ def rows(cell: Cell) -> list[list[str]]:
 
 
 def summary(cells: list[Cell]) -> list[str]:
-    """Return how many cells are within each bound."""
+    """Return a line of text per level: how many cells are within its bound."""
     lines = []
     for column, bound in BOUNDS.items():
         told = [

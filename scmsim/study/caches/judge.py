@@ -1,4 +1,4 @@
-"""Make a score card of data caches: run a folder's lines through each machine's caches, and replay the same trace."""
+"""Make a score card of data caches: simulate each machine's caches on a folder's lines, and replay the same trace."""
 
 import functools
 import json
@@ -20,7 +20,7 @@ from scmsim.study.tlb.judge import guest_time
 
 
 def with_lines(release: str) -> str | None:
-    """Return the name of the footprints with lines for a release (for 6.12.117, those of 6.12); None if there are none."""
+    """Return the name of the kernel footprints with lines for a release (for 6.12.117: 6.12); None if there are none."""
     series = re.match(r"\d+\.\d+", release)
     name = f"{series[0]}{footprint.WITH_LINES}" if series else ""
     return name if name in footprint.kernels() else None

@@ -29,10 +29,10 @@ def replayed(
     progress: Progress | None,
     call_ns: int | None = None,
 ) -> tuple[list[lines.Row], list[str]]:
-    """Replay a trace as the lab's guest ran it; return the rows of misses by region, and the warnings.
+    """Replay a trace as the lab's guest ran it; return (rows of misses by region, warnings).
 
-    `buffer` is the address of the program's buffer.  A call took `call_ns` of the guest's time; if None, the trace's own times
-    apply.
+    `buffer` is the address of the program's buffer.  Calls follow one another every `call_ns` ns; if it is None, at the times of
+    the trace.
     """
     _, merged = settings(fs, machine, None, params, 0, call_ns)
     seen = AsInTheGuest(source, buffer, call_ns)
@@ -54,7 +54,7 @@ class _ByRegion(CacheStage):
         return found
 
     def count(self, events: np.ndarray, bins: np.ndarray, slices: np.ndarray, walked: np.ndarray) -> None:
-        """Count the events that the guest's stream has: from the first counted call on, and without page walks."""
+        """Count the events that the guest's stream also has: from the first counted call on, and without page walks."""
         counted = bins[: len(events)] < len(self.rows) - 1
         events = events.copy()
         events["length"][~counted] = 0

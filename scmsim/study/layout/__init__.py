@@ -1,1 +1,1 @@
-"""Comparison of where a real kernel and a model put the blocks of the same files."""
+"""Compare where a real kernel and a model place the blocks of the same files."""

@@ -1,8 +1,7 @@
-"""Compare a model's allocator with a real kernel: the extents of both after the same trace.
+"""Compare a model's allocator with a real kernel's by the extents of both after the same trace.
 
-Two extents are equal if file, offset, place on the device, length and state (unwritten or not) are equal.  Extents that
-continue one another are joined on both sides first, because a kernel splits records that a mapping does not distinguish.
-Unit: bytes.
+Two extents are equal if file, offset, place on the device, length and state (unwritten or not) are equal.  Adjacent extents
+are first joined on both sides, because where a kernel splits its records makes no difference to a mapping.  Unit: bytes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,15 +22,15 @@ from scmsim.result.extents import without
 from scmsim.study.page_size.rules import HUGE
 
 EQUAL, SAME_PAGES, OFF = "equal", "same pages", "off"
-TICK = 4_000_000  # ns of a guest's clock in which a file's times do not change (CONFIG_HZ=250)
-_RETIRED = ("instructions", "rep_loads", "rep_stores")  # each takes a guest 1 ns
+TICK = 4_000_000  # ns between changes of a guest's file times (CONFIG_HZ=250)
+_RETIRED = ("instructions", "rep_loads", "rep_stores")  # counters whose sum is the guest's run time in ns
 # fields that must match for an extent to equal the kernel's
 PLACED = ("file", "logical", "physical", "length", "unwritten")
-CUT = ("file", "logical", "length", "unwritten")  # the same, wherever the extent is on the device
+CUT = ("file", "logical", "length", "unwritten")  # the same without the place on the device
 
 
 class Synced:
-    """A trace as the lab's guest runs it: files have the guest's names, and a sync after the last operation precedes the report."""
+    """A trace as the lab's guest runs it: files have the guest's names, and a sync follows the last operation."""
 
     def __init__(self, source: Source) -> None:
         files = source.files
@@ -39,7 +38,7 @@ class Synced:
         self.header, self.rows, self._source = source.header, source.rows + 1, source
 
     def batches(self, chunk: int = 1 << 14) -> Iterator[np.recarray]:
-        """Yield the operations, and then the sync."""
+        """Yield batches of the operations, then the sync."""
         last = 0
         for batch in self._source.batches(chunk):
             last = int(batch.time_ns[-1]) if len(batch) else last
@@ -59,19 +58,20 @@ def of_model(
 
 
 def on_the_guests_device(params: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model's parameters with the capacity of the guest's device, unless another is given or the model has none.
+    """Return `params` with the capacity of the guest's device, unless they have one or the model has no such parameter.
 
-    `known` is the model's PARAMS.
+    `known` has the model's parameters (PARAMS).
     """
     size = {"capacity": format_bytes(qemu.PM_BYTES)} if "capacity" in known else {}
     return {**size, **params}
 
 
 def by_the_guests_clock(source: Source, counters: Mapping[str, int], known: Mapping[str, Any]) -> dict[str, str]:
-    """Return the guest's tick of file times, scaled to the time of a trace that the guest ran without pauses.
+    """Return the parameter `timestamp_tick`: the guest's tick of file times, scaled to the time span of the trace.
 
-    The tick matters because an fsync commits the inode after a write only if the write changed the file's times.
-    `counters` are those of the guest's run (without them, the result is empty), `known` is the model's PARAMS.
+    The scale is needed because the guest runs the trace without pauses.  The tick matters because an fsync after a write commits
+    the inode only if the write changed the file's times.  `counters` are those of the guest's run (without them, the result is
+    empty), `known` has the model's parameters (PARAMS).
     """
     took = sum(int(counters.get(name, 0)) for name in _RETIRED)
     if not took or "timestamp_tick" not in known:
@@ -82,7 +82,7 @@ def by_the_guests_clock(source: Source, counters: Mapping[str, int], known: Mapp
 
 
 def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any]:
-    """Return the counts of the real and of the model's layout, of what is equal in both, the verdict, and a row per file.
+    """Return counts of the real layout, of the model's, and of what is equal in both; the verdict; and a row per file.
 
     `real` and `model` are extents as `in_order` returns them; directories are left out.
     """
@@ -105,9 +105,9 @@ def compared(real: np.ndarray, model: np.ndarray, files: Files) -> dict[str, Any
 
 
 def mappable(data: np.ndarray) -> np.ndarray:
-    """Return a number for each 2 MiB range of a file that one page-table entry can map: file << 40 | number of the range.
+    """Return the 2 MiB ranges of files that one page-table entry can map, each as the number file << 40 | range.
 
-    Such a range is inside one extent with content, whose place and offset agree modulo 2 MiB (study.page_size.rules).
+    Such a range is inside one extent with content whose place and offset agree modulo 2 MiB (study.page_size.rules).
     """
     fit = data[~data["unwritten"] & ((data["physical"] - data["logical"]) % HUGE == 0)]
     first, end = -(-fit["logical"] // HUGE), (fit["logical"] + fit["length"]) // HUGE
@@ -118,7 +118,7 @@ def mappable(data: np.ndarray) -> np.ndarray:
 
 
 def agrees(cells: list[dict[str, Any]]) -> bool:
-    """Return whether every model maps the same 2 MiB as its kernel."""
+    """Return whether every model can map the same 2 MiB ranges as its kernel."""
     return all(cell["verdict"] != OFF for cell in cells)
 
 
@@ -142,20 +142,20 @@ def _verdict(found: dict[str, Any], equal: dict[str, int]) -> str:
 
 
 def _common(sides: Mapping[str, np.ndarray], fields: tuple[str, ...]) -> int:
-    """Return how many rows, compared by `fields`, are on both sides; `fields` identify a row on its side."""
+    """Return how many rows, compared by `fields`, are on both sides; no two rows of a side are equal in `fields`."""
     real, model = ({tuple(row) for row in of[list(fields)].tolist()} for of in sides.values())
     return len(real & model)
 
 
 def _bytes_in_common(real: np.ndarray, model: np.ndarray) -> int:
-    """Return how many bytes of files are at the same place on both sides, whatever extents they belong to."""
+    """Return how many bytes of files are at the same place on both sides, regardless of how extents are split."""
     (one, of_one), (other, of_other) = _blocks(real), _blocks(model)
     _, here, there = np.intersect1d(one, other, assume_unique=True, return_indices=True)
     return int((of_one[here] == of_other[there]).sum()) * contiguity.BLOCK
 
 
 def _blocks(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the blocks of the device that files have, and their contents: file << 40 | page of the file."""
+    """Return (blocks of the device that files occupy, content of each block as file << 40 | page of the file)."""
     count = data["length"] // contiguity.BLOCK
     step = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     block = np.repeat(data["physical"] // contiguity.BLOCK, count) + step

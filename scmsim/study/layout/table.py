@@ -11,7 +11,7 @@ _SIDES = ("real", "model")
 _COLUMNS = {"extents": "extents", "mappable_2m": "2 MiB mappable", "free_extents": "free extents"}
 _MEANING = {
     "equal": "every extent is equal",
-    "same pages": "the same 2 MiB can be mapped at once, from other extents",
+    "same pages": "the same 2 MiB can be mapped at once, although the extents differ",
     "off": "other 2 MiB can be mapped at once",
 }
 
@@ -30,7 +30,7 @@ def text(made: Mapping[str, Any], by_file: bool, form: str, width: int | None, t
 
 
 def summary(cells: Sequence[Mapping[str, Any]], several: bool) -> list[list[str]]:
-    """Return a row for each cell: counts of the real kernel and of the model, and how many of them are equal."""
+    """Return a table row for each cell: counts of the real kernel and of the model, and how many extents are equal."""
     head = [f"{title}: real" if side == "real" else side for title in _COLUMNS.values() for side in (*_SIDES, "equal")]
     rows = [[*(["trace"] if several else []), "file system", "files", *head, "verdict"]]
     for cell in cells:
@@ -41,7 +41,7 @@ def summary(cells: Sequence[Mapping[str, Any]], several: bool) -> list[list[str]
 
 
 def files(cell: Mapping[str, Any], top: int) -> list[list[str]]:
-    """Return a row for each of the largest files of a cell."""
+    """Return a table row for each of the `top` largest files of a cell."""
     head = ["extents: real", "model", "equal", "2 MiB mappable: real", "model"]
     rows = [["file", "size", *head]]
     largest = sorted(cell["by_file"], key=lambda row: -row["bytes"])[:top]
@@ -57,7 +57,7 @@ def verdict(cell: Mapping[str, Any]) -> str:
     real, equal = cell["real"], cell["equal"]
     parts = [
         f"{equal['extents']:,} of {real['extents']:,} extents equal",
-        f"{equal['cuts'] - equal['extents']:,} more but for their place",
+        f"{equal['cuts'] - equal['extents']:,} more except for their place",
         f"{percent(equal['bytes'] / max(1, real['bytes']))} of the bytes at their place",
         f"{equal['mappable_2m']:,} of {real['mappable_2m']:,} mappable 2 MiB equal ({cell['model']['mappable_2m']:,} in the model)",
         f"{equal['files']:,} of {real['files']:,} files whole",

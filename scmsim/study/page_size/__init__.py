@@ -1,1 +1,1 @@
-"""Page sizes of a file's mapping, their reasons and costs: for a file on this machine, or a trace's files on a model."""
+"""Report the page sizes of a file's mapping, with reasons and costs, for a file on this machine or a trace on a model."""

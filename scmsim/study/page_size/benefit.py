@@ -1,6 +1,6 @@
-"""Benefit of 2 MiB pages for the mapped files of a trace: replays on the unchanged model, and with large pages allowed.
+"""Measure the benefit of 2 MiB pages for a trace's mapped files by replays on a model without and with large pages.
 
-All figures are counters of the two replays, file by file; none is estimated from page sizes. Units: faults, walks and
+All figures are counters of the two replays for each file; none is estimated from page sizes. Units: faults, walks and
 instructions of the whole replay.
 """
 
@@ -27,7 +27,7 @@ COUNTERS = {
 
 
 class FileWorth(NamedTuple):
-    """Counts of a mapped file (COUNTERS, summed over the trace's use of it), on the unchanged model and with large pages."""
+    """Counts (see COUNTERS) of a mapped file over the whole trace, on the unchanged model and with large pages."""
 
     path: str
     before: dict[str, int]
@@ -35,17 +35,17 @@ class FileWorth(NamedTuple):
 
     @property
     def saved(self) -> int:
-        """Return the faults and walks that large pages save."""
+        """Return the number of faults and walks that large pages save."""
         return _events(self.before) - _events(self.after)
 
     @property
     def gains(self) -> bool:
-        """Return whether more of the file is mapped by 2 MiB, and that saves faults and walks."""
+        """Return whether large pages map more of the file by 2 MiB and save faults and walks."""
         return self.saved > 0 and self.after["mapped_2m_bytes"] > self.before["mapped_2m_bytes"]
 
 
 class Worth(NamedTuple):
-    """A trace on one model; `setting` is the parameter that allows large pages, "" if the model has none."""
+    """Benefit for a trace on one model; `setting` is the parameter that allows large pages, "" if the model has none."""
 
     fs: str
     setting: str

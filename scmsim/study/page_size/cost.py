@@ -15,7 +15,7 @@ _AREA = 1 << 46  # address of the mappings in a program's address space
 
 
 def walks_per_touch(machine: str | dict[str, Any], huge: np.ndarray, pages: np.ndarray, seed: int = 1) -> float:
-    """Return the page walks of a load of 8 bytes at a random place of mappings.
+    """Return the mean number of page walks per 8-byte load at a random address of the mappings.
 
     `huge` (bool) and `pages` (int64) have an entry for each 2 MiB range of the mappings: whether one page-table entry maps the
     range, and its number of 4 KiB pages, at most 512.

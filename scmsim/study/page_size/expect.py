@@ -1,4 +1,4 @@
-"""Check whether a file gets the page size that a user expects, in each 2 MiB that could have it."""
+"""Check whether a file gets the page size that a user expects, in each range that could have it."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -20,7 +20,7 @@ _UNTOUCHED = "the process has mapped none of them now; run the command after the
 
 
 class Verdict(NamedTuple):
-    """Outcome of an expectation: how many ranges of the file could have the page size, how many have it, and what to do."""
+    """Outcome of a check: how many ranges of the file could have the page size, how many have it, and what to do."""
 
     page: str
     of: int
@@ -30,10 +30,10 @@ class Verdict(NamedTuple):
 
 
 def of_classes(page: str, regions: Mapping[str, int], giants: int, remedies: Sequence[str] = ()) -> Verdict:
-    """Return the verdict on mappings by the number of their 2 MiB of each class (`rules.CLASSES`).
+    """Return the verdict on mappings, given the number of their 2 MiB ranges of each class (`rules.CLASSES`).
 
-    `page` is a key of SIZES, and `giants` the number of whole aligned 1 GiB in the mappings.  `remedies` say what to do, as
-    "class: command", or a command alone for any class; the first one that applies is shown.
+    `page` is a key of SIZES, and `giants` the number of whole aligned 1 GiB ranges in the mappings.  A remedy is "class: command",
+    or a command alone for any class; the first one that applies is shown.
     """
     if page == "1GiB":
         return _verdict(page, giants, 0, _NO_GIANT)
@@ -53,7 +53,7 @@ def of_classes(page: str, regions: Mapping[str, int], giants: int, remedies: Seq
 
 
 def of_process(page: str, found: np.ndarray, now: np.ndarray, giants: int, remedies: Sequence[str] = ()) -> Verdict:
-    """Return the verdict on a process: `now` is the state of each 2 MiB (`from_process.NOW`), `found` its class.
+    """Return the verdict on a process: `now` is the state of each 2 MiB range (`from_process.NOW`), `found` its class.
 
     Ranges that the process has not touched are left out; if it has touched none, the expectation does not hold.
     """
@@ -72,7 +72,7 @@ def of_process(page: str, found: np.ndarray, now: np.ndarray, giants: int, remed
 
 
 def giants_in(length: int, offset: int = 0) -> int:
-    """Return the number of whole aligned 1 GiB of a file from `offset` to `length`."""
+    """Return the number of whole aligned 1 GiB ranges of a file between byte `offset` and its end at `length`."""
     return max(length // GIANT - -(-offset // GIANT), 0)
 
 

@@ -1,4 +1,4 @@
-"""Commands that remove the reasons why 2 MiB of a file are on small pages."""
+"""Commands that make a file's 2 MiB ranges mappable by one entry each, for every reason why they are not."""
 
 import shlex
 
@@ -15,7 +15,7 @@ _FRAGMENTS = {"ext4": "e4defrag {}", "xfs": "xfs_fsr {}"}
 
 
 def advice(found: np.ndarray, place: Place, path: str, start: int | None, offset: int) -> list[str]:
-    """Return the remedy for each reason, the reason with the most 2 MiB first."""
+    """Return "reason: remedy" for each reason in `found`, the reason with the most 2 MiB ranges first."""
     name = shlex.quote(path)
     by_reason = {
         rules.NEVER: _never(place),

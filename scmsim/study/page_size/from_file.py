@@ -1,4 +1,4 @@
-"""Find where the blocks of a real file are, and how its file system is mounted; change nothing.
+"""Find where the blocks of a real file are, and how its file system is mounted, without changing anything.
 
 Source: Linux Documentation/filesystems/fiemap.rst, include/uapi/linux/fiemap.h; mountinfo in proc(5).
 """
@@ -21,7 +21,7 @@ _FIEMAP = 0xC020660B  # FS_IOC_FIEMAP: _IOWR('f', 11, struct fiemap)
 _SYNC = 1  # FIEMAP_FLAG_SYNC: allocate delayed blocks first
 _LAST, _UNKNOWN, _DELALLOC, _UNWRITTEN = 1, 2, 4, 0x800  # FIEMAP_EXTENT_...
 _HEAD, _EXTENT = struct.Struct("=QQIIII"), struct.Struct("=QQQ2QI3I")
-_AT_ONCE = 512  # extents
+_AT_ONCE = 512  # extents per FIEMAP request
 _SECTOR = 512
 
 
@@ -65,7 +65,7 @@ def place_of(descriptor: int, mountinfo: str = "/proc/self/mountinfo") -> Place:
 
 
 def device_start(device: str, sys: str = "/sys/dev/block") -> int | None:
-    """Return the bytes of the disk before a partition, 0 for a whole disk, None if `device` is not a block device."""
+    """Return the offset of a partition on its disk, bytes; 0 for a whole disk, None if `device` is not a block device."""
     folder = pathlib.Path(sys) / device
     try:
         return int((folder / "start").read_text()) * _SECTOR
@@ -74,7 +74,7 @@ def device_start(device: str, sys: str = "/sys/dev/block") -> int | None:
 
 
 def extents(descriptor: int) -> Extents:
-    """Return the extents of a file by FIEMAP; places are offsets on the file system's device."""
+    """Return the extents of a file from FIEMAP; places are offsets on the file system's device, in pages of 4 KiB."""
     rows, start = [], 0
     while True:
         room = array.array("B", bytes(_HEAD.size + _AT_ONCE * _EXTENT.size))

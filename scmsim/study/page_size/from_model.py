@@ -15,13 +15,13 @@ from scmsim.study.page_size import rules
 
 
 class Mapped(NamedTuple):
-    """A file and a mapping of the whole file: `found` has the class of each 2 MiB (`rules.CLASSES`)."""
+    """A file, and how a mapping of the whole file looks: `found` has the class of each 2 MiB range (`rules.CLASSES`)."""
 
-    file: int  # row of the side table
+    file: int  # row of the trace's table of files
     path: str
     length: int  # bytes
     found: np.ndarray
-    around: int  # small pages that one fault for a load maps
+    around: int  # number of small pages that one fault for a load maps
     extents: int = 0
     filling: int = 0  # load faults that map a missing page alone although an earlier fault mapped its neighbours
     whole_blocks: bool = False  # whether a fault for a store fills a hole of 2 MiB at once
@@ -30,7 +30,7 @@ class Mapped(NamedTuple):
 def page_sizes(
     trace: "str | pathlib.Path | Source", fs: str, params: Mapping[str, Any], progress: Progress | None = None
 ) -> list[Mapped] | str:
-    """Return the files that a trace maps, or all files if it maps none; or the reason why the model has no mappings.
+    """Return how a model maps the files that a trace maps (all files if it maps none), or why the model has no mappings.
 
     Raises UsageError as `scmsim.replay` does.
     """
@@ -49,7 +49,7 @@ def not_modelled(fs: str) -> str:
 
 
 def mapped_files(source: Source) -> np.ndarray:
-    """Return, for each file of a trace, whether the trace maps the file."""
+    """Return a boolean array: whether the trace maps each of its files."""
     asked = np.zeros(len(source.files), bool)
     for batch in source.batches():
         asked[batch.file[(batch.op == MMAP) & (batch.file >= 0)]] = True
@@ -57,9 +57,9 @@ def mapped_files(source: Source) -> np.ndarray:
 
 
 def touched_files(source: Source) -> np.ndarray:
-    """Return, for each file of a trace, whether the trace maps the file and touches the mapping.
+    """Return a boolean array: whether the trace maps each of its files and touches the mapping.
 
-    Most programs map files (libraries) whose touches are in no trace.
+    Most programs also map files (libraries) whose touches no trace records.
     """
     asked, touched = np.zeros(len(source.files), bool), np.zeros(len(source.files), bool)
     for batch in source.batches():
@@ -99,9 +99,9 @@ def _of_file(model: Model, file: int, path: str) -> Mapped | None:
 
 
 def _filling(missing: np.ndarray, folio: np.ndarray, around: int) -> int:
-    """Return how many faults for loads, in order, map a missing page alone although an earlier fault mapped its neighbours.
+    """Return how many faults of in-order loads map a missing page alone although an earlier fault mapped its neighbours.
 
-    A huge page that small entries map is allocated at the fault of its first page, which is mapped alone.
+    A huge page that is mapped by small entries is allocated at the fault on its first page, which that fault maps alone.
     """
     alone = missing & (folio != rules.FAN) & (np.arange(len(missing)) % around > 0)
     last = len(missing) // rules.FAN * rules.FAN

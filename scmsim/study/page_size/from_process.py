@@ -1,4 +1,4 @@
-"""Read how a running process maps a file: sums from smaps, and the page size of each 2 MiB from pagemap."""
+"""Read how a running process maps a file: sums from smaps, and the page size of each 2 MiB range from pagemap."""
 
 import array
 import errno
@@ -17,9 +17,9 @@ from scmsim.trace.reading import smaps
 _SCAN = 0xC0606610  # PAGEMAP_SCAN: _IOWR('f', 16, struct pm_scan_arg)
 _PRESENT, _HUGE = 1 << 3, 1 << 6  # PAGE_IS_...: an entry exists; the entry is one of 2 MiB
 _ARGUMENT, _REGION = struct.Struct("=12Q"), struct.Struct("=3Q")
-_AT_ONCE = 512  # regions
+_AT_ONCE = 512  # regions per PAGEMAP_SCAN request
 
-# How a process maps 2 MiB of a file
+# How a process maps a 2 MiB range of a file
 NOW = ("nothing", "4 KiB", "2 MiB")
 NOTHING, SMALL, LARGE = range(len(NOW))
 
@@ -33,15 +33,15 @@ def smaps_of(pid: int, proc: str = "/proc") -> str:
 
 
 def sums(text: str, path: str) -> dict[str, int]:
-    """Return the KiB of a file that a process maps, by smaps' field on page sizes; empty if it does not map the file."""
+    """Return the KiB of a file that a process maps, by field of smaps; empty if the process does not map the file."""
     found = smaps.by_file(text).get(os.path.realpath(path), {})
     return {name: kib for name, kib in found.items() if name != "KernelPageSize"}
 
 
 def page_sizes(pid: int, text: str, path: str, count: int) -> np.ndarray:
-    """Return how a process maps each of the first `count` 2 MiB of a file: a uint8 array of indices into NOW.
+    """Return how a process maps each of the first `count` 2 MiB ranges of a file: a uint8 array of indices into NOW.
 
-    `text` is the process's smaps.  The largest page of several mappings counts.
+    `text` is the process's smaps.  Of several mappings of a range, the one with the largest page counts.
     """
     found = np.full(count, NOTHING, np.uint8)
     mappings = smaps.ranges(text, os.path.realpath(path))
@@ -68,7 +68,7 @@ def page_sizes(pid: int, text: str, path: str, count: int) -> np.ndarray:
 
 
 def _entries(descriptor: int, at: int, end: int) -> Iterator[tuple[int, int, bool]]:
-    """Yield (start, end, whether by entries of 2 MiB) of the mapped addresses in [at, end)."""
+    """Yield (start, end, whether 2 MiB entries map it) of each mapped address range in [at, end)."""
     room = array.array("B", bytes(_AT_ONCE * _REGION.size))
     place = room.buffer_info()[0]
     while at < end:
@@ -83,9 +83,9 @@ def _entries(descriptor: int, at: int, end: int) -> Iterator[tuple[int, int, boo
 
 
 def runs(now: np.ndarray, first: int = 0) -> list[dict[str, object]]:
-    """Return runs of 2 MiB that a process has mapped alike: offset in the file, bytes, how.
+    """Return runs of 2 MiB ranges that a process maps alike, as dicts: offset in the file, bytes, and how.
 
-    The first 2 MiB of `now` are number `first` of the file.
+    `now` begins at the file's 2 MiB range number `first`.
     """
     if not len(now):
         return []

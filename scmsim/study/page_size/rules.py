@@ -1,8 +1,8 @@
-"""Derive the page size of each 2 MiB of a file's mapping from the file's extents.
+"""Derive the page size of each 2 MiB range of a file's mapping from the file's extents.
 
-DAX maps 2 MiB at once if they are inside mapping and file and are one run of blocks that begins at a multiple of 2 MiB on the
-device.  Blocks without content are mapped this way for loads only, by the huge page of zeros.  The address is assumed to
-agree with the offset modulo 2 MiB, as Linux arranges (thp_get_unmapped_area).
+DAX maps a range at once if it is inside mapping and file and is one run of blocks that begins at a multiple of 2 MiB on the
+device.  Blocks without content are mapped this way for loads only, by the huge page of zeros.  The address is assumed to agree
+with the offset modulo 2 MiB, as Linux arranges (thp_get_unmapped_area).
 Source: Linux 5.13 fs/dax.c: dax_iomap_pmd_fault; measured: tests/fs/mapping/measured_513.csv.
 """
 
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-PAGE, FAN = 4096, 512  # bytes of a page; pages of 2 MiB
+PAGE, FAN = 4096, 512  # bytes of a page; pages in 2 MiB
 HUGE = FAN * PAGE
 
-# How 2 MiB of a file are mapped, and why
+# How a 2 MiB range of a file is mapped, and why
 MEANING = {
     "huge": "mapped at once",
     "unwritten": "blocks without content: mapped at once for loads, as zeros; by 4 KiB for stores",
@@ -30,7 +30,7 @@ WHOLE, UNWRITTEN, EMPTY, HOLE, MISALIGNED, FRAGMENTED, EDGE, NEVER, SMALL = rang
 
 
 class Extents(NamedTuple):
-    """Runs of blocks of a file, by offset: int64 arrays in pages of 4 KiB, `place` on the device; `unwritten` has no content."""
+    """Runs of blocks of a file by offset: int64 arrays in pages of 4 KiB; `place` is on the device, `unwritten`: no content."""
 
     first: np.ndarray
     pages: np.ndarray
@@ -56,9 +56,9 @@ def joined(e: Extents) -> Extents:
 
 
 def classes(e: Extents, length: int, offset: int = 0, mapped: int | None = None) -> np.ndarray:
-    """Return the class (an entry of CLASSES, uint8) of each 2 MiB of a DAX file of `length` bytes that a mapping reaches.
+    """Return the class (uint8 index into CLASSES) of each 2 MiB range that a mapping of a DAX file of `length` bytes reaches.
 
-    The mapping has `mapped` bytes (None: to the file's end) from `offset` on.  The extents are sorted by offset and joined.
+    The mapping has `mapped` bytes (None: to the file's end) from `offset` on.  The extents must be sorted by offset and joined.
     """
     end = length if mapped is None else min(offset + mapped, length)
     count = -(-end // HUGE)
@@ -78,9 +78,9 @@ def at_edge(offset: int, end: int) -> np.ndarray:
 
 
 def cached_classes(offset: int, end: int, folio: np.ndarray | None = None) -> np.ndarray:
-    """Return the class of each 2 MiB of a mapping in a page cache: EDGE at its ends, SMALL without a folio of 2 MiB.
+    """Return the class of each 2 MiB range of a page-cache mapping: EDGE at its ends, SMALL without a folio of 2 MiB.
 
-    `folio` has, for each page of the file, the pages of its folio, if not all folios are of 2 MiB.
+    `folio` has the number of pages in each page's folio; None if all folios have 2 MiB.
     """
     found = np.where(at_edge(offset, end)[offset // HUGE :], EDGE, WHOLE).astype(np.uint8)
     if folio is not None:
@@ -89,7 +89,7 @@ def cached_classes(offset: int, end: int, folio: np.ndarray | None = None) -> np
 
 
 def _inside(runs: Extents, count: int) -> np.ndarray:
-    """Return whether each 2 MiB range is within one of the runs."""
+    """Return whether each of the first `count` 2 MiB ranges is within one of the runs."""
     low, high = -(-runs.first // FAN), (runs.first + runs.pages) // FAN
     some = low < high
     steps = np.zeros(count + 1, np.int64)
@@ -99,7 +99,7 @@ def _inside(runs: Extents, count: int) -> np.ndarray:
 
 
 def _partly(runs: Extents, count: int) -> np.ndarray:
-    """Return for each 2 MiB the pages covered by runs that begin or end within them."""
+    """Return, for each of the first `count` 2 MiB ranges, the number of its pages in runs that begin or end inside it."""
     stop, covered = runs.first + runs.pages, np.zeros(count + 1, np.int64)
     first, last = runs.first // FAN, (stop - 1) // FAN
     begins = runs.first % FAN > 0
@@ -110,23 +110,22 @@ def _partly(runs: Extents, count: int) -> np.ndarray:
 
 
 def pages_of(found: np.ndarray, length: int, offset: int = 0) -> np.ndarray:
-    """Return the pages of 4 KiB in each 2 MiB of a mapping from `offset` to `length`."""
+    """Return the number of 4 KiB pages in each 2 MiB range of a mapping of the bytes [offset, length)."""
     begin = np.maximum((offset // HUGE + np.arange(len(found))) * FAN, offset // PAGE)
     return np.minimum((offset // HUGE + np.arange(len(found)) + 1) * FAN, -(-length // PAGE)) - begin
 
 
 class Faults(NamedTuple):
-    """Page faults of touching every page of a mapping once, in order."""
+    """Number of page faults if every page of a mapping is touched once, in order."""
 
     loads: int
     stores: int
 
 
 def faults(found: np.ndarray, pages: int, around: int = 1, whole_blocks: bool = False) -> Faults:
-    """Return the faults by the classes of a mapping of `pages` pages.
+    """Return the faults of a mapping of `pages` pages whose 2 MiB ranges have the classes `found`.
 
-    A fault for a load maps `around` pages if it maps small ones; with `whole_blocks`, a fault for a store fills a hole of 2
-    MiB at once.
+    A fault for a load maps `around` small pages at once; with `whole_blocks`, a fault for a store fills a hole of 2 MiB at once.
     """
     large, for_loads = int((found == WHOLE).sum()), int(np.isin(found, (UNWRITTEN, EMPTY)).sum())
     small = pages - FAN * large

@@ -1,1 +1,1 @@
-"""Comparison of a replay's TLB misses with those of a real kernel's address stream in the same MMU."""
+"""Compare the TLB misses of a replay with those that a real kernel's address stream has in the same MMU."""

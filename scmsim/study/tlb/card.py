@@ -1,11 +1,11 @@
-"""Build the score card of a replay and a real kernel's stream: a verdict by file system, machine and side.
+"""Build the score card that compares a replay with a real kernel's stream: a verdict by file system, machine and side.
 
-A ratio is the replay's count divided by the real one.  It gets a verdict if the larger count is large enough: chance moves a
-count of n by about its square root, and twice that must stay below the bound.
+The sides are kernel and program.  A ratio is the replay's count divided by the real one.  It gets a verdict if the larger
+count is large enough: chance moves a count of n by about its square root, and twice that must stay below the bound.
 
-The places of the kernel's objects differ from boot to boot, and decide which of them share a set of a TLB.  A cell with
-several boots is compared by the geometric mean of their counts.  A replay between their least and greatest count is
-`between`: no single boot could contradict it.
+The addresses of the kernel's objects differ from boot to boot, and decide which objects share a set of a TLB.  A cell with
+several boots is compared by the geometric mean of the boots' counts.  The verdict is `between` if the replay's count is
+between the least and the greatest of them, because the boots themselves differ by that much.
 """
 
 import itertools
@@ -24,7 +24,7 @@ BOUNDS = {"l1_misses": 1.25, "walks": 1.5}
 DIFFERENT = 1.25  # two file systems whose misses differ by a smaller factor are not ordered
 WITHIN, BETWEEN, OFF, FEW = "within", "between", "off", "few"
 SIDES = ("kernel", "program")
-_MOST = 1 << 28  # bytes of a card
+_MOST = 1 << 28  # maximum bytes of a card
 
 Cell = dict[str, Any]
 
@@ -54,15 +54,15 @@ def geometric_mean(counts: Sequence[int]) -> float:
 
 
 def side(rows: Iterable[Mapping[str, Any]], which: str, column: str) -> int:
-    """Return the sum of a column over the kernel's or the program's rows."""
+    """Return the sum of a column over the rows of a side: `which` is "kernel" or "program"."""
     return sum(row[column] for row in rows if (row["region"] == "program") == (which == "program"))
 
 
 def judged(cell: Cell) -> Cell:
     """Return the cell with the verdict of each side and quantity.
 
-    `real` of a cell has the rows of the first boot, `more_boots` those of each further boot; likewise `replay` and
-    `more_replays` with footprints of several boots.
+    A cell's `real` has the rows of the first boot, `more_boots` the rows of each further boot; likewise, `replay` and
+    `more_replays` have the rows of replays with the footprints of several boots.
     """
     found = []
     for which, (column, bound) in itertools.product(SIDES, BOUNDS.items()):
@@ -91,7 +91,10 @@ def of(cell: Cell, which: str, column: str) -> dict[str, Any]:
 
 
 def orders(cells: list[Cell]) -> tuple[int, int]:
-    """Return (correctly ordered, all) pairs of file systems on one machine whose real kernel-side first-level misses differ."""
+    """Count pairs of file systems on one machine whose real first-level misses (kernel side) differ.
+
+    Returns (number of pairs that the replays order correctly, number of pairs).
+    """
     right = total = 0
     for a, b in itertools.combinations(cells, 2):
         if a["machine"] != b["machine"]:
@@ -106,7 +109,7 @@ def orders(cells: list[Cell]) -> tuple[int, int]:
 
 
 def summary(cells: list[Cell]) -> list[str]:
-    """Return a summary of the card in a few lines."""
+    """Return lines of text that summarise the card."""
     lines = []
     for column, bound in BOUNDS.items():
         told = [each for cell in cells if (each := of(cell, "kernel", column))["verdict"] != FEW]
@@ -120,7 +123,7 @@ def summary(cells: list[Cell]) -> list[str]:
 
 
 def _of_boots(told: Sequence[Mapping[str, Any]], bound: float) -> str:
-    """Return how many cells are between the boots, and how often a boot is within the bound of the other boots' mean, as text."""
+    """Return text on how many cells are between boots, and how often a boot is within the bound of the other boots' mean."""
     pairs = [
         (count, geometric_mean(each["boots"][:k] + each["boots"][k + 1 :]))
         for each in told
@@ -144,7 +147,7 @@ def is_card(folder: str | os.PathLike[str]) -> bool:
 
 
 def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the card of a folder; raises UsageError for a folder without a card."""
+    """Return the score card in a folder; raises UsageError if the folder has none."""
 
     def check(cell: Cell) -> None:
         judged(cell)
@@ -154,7 +157,7 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def load(path: pathlib.Path, version: int, check: Callable[[Cell], object], command: str) -> dict[str, Any]:
-    """Return the card in a file; raise UsageError for another file, or if a cell does not pass `check`."""
+    """Return the card in a file; raise UsageError if the file is not a card of `version`, or a cell fails `check`."""
     try:
         with path.open("rb") as file:
             found: dict[str, Any] = json.loads(file.read(_MOST))

@@ -1,8 +1,8 @@
-"""Estimate when the calls of a recording happened by the guest's clock, which decides which calls changed a file's times.
+"""Estimate when, by the guest's clock, the calls of a recording happened, which decides which calls changed a file's times.
 
-A file's times advance at a timer interrupt, 250 times a second.  A call within the same tick leaves the inode unchanged, and
-an fsync after it commits nothing.  The recording shows the interrupts that hit a call.  Between them a call takes as long as
-the number of lines that it touches suggests.
+File times advance at a timer interrupt, 250 times per second.  A second call within a tick leaves the inode unchanged, and an
+fsync after it commits nothing.  The recording shows the interrupts that hit a call.  Between interrupts, the time of a call is
+assumed to be proportional to the number of lines that it touches.
 """
 
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from scmsim.pipeline import CHUNK
 from scmsim.study.tlb.replay import GUEST_HZ
 
 TICK_NS = 10**9 // GUEST_HZ
-FEWEST = 3  # interrupted calls whose distance shows the length of a tick
+FEWEST = 3  # minimum number of interrupted calls from whose distances the length of a tick is estimated
 
 
 class Timed:
-    """A trace with other times: its call i, setup not counted, happens at `times[i]` (ns), and setup before the first call at 0."""
+    """A trace with other times: call i (without setup calls) happens at `times[i]` ns, setup before the first call at 0."""
 
     def __init__(self, source: Source, times: np.ndarray) -> None:
         self.source, self.times = source, times
@@ -38,8 +38,8 @@ class Timed:
 def times(lengths: np.ndarray, ticks: np.ndarray) -> np.ndarray:
     """Return the time at the end of each call, ns; `lengths` are in any unit, `ticks` are the interrupted calls.
 
-    An interrupt between two calls was not recorded: a gap of about n median gaps has n ticks.  With fewer than three
-    interrupted calls the length of a tick is unknown, and all calls are in the first.
+    Interrupts between two calls are not recorded, so a gap of about n median gaps counts as n ticks.  With fewer than three
+    interrupted calls the length of a tick is unknown, and all calls are put in the first tick.
     """
     if len(ticks) < FEWEST:
         return np.zeros(len(lengths), np.int64)

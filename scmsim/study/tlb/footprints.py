@@ -1,6 +1,6 @@
-"""Build footprints from the touches that the lab recorded, matched with the model's calls.
+"""Build footprints (which kernel pages each kind of call touches) from the lab's recorded touches and the model's calls.
 
-All calls without a timer interrupt are kept: rare touches (one more page of a slab) cause most of a TLB's walks.
+All calls without a timer interrupt are kept, because rare touches (of one more page of a slab) cause most of a TLB's walks.
 """
 
 import os
@@ -32,13 +32,13 @@ ON_DISK = 256  # bytes of an inode in the table: default of mkfs
 _FILLS_TABLE = "ext4_fill_raw_inode"
 INODES = re.compile(rf"inode_cache$|_inode$|^{TABLE}$")  # slab caches with one object per inode
 OPEN_FILES = "filp"  # slab cache with one object per open file
-# slab caches whose objects may belong to one file: names, extents, nodes of trees, items of the log
+# slab caches whose objects may belong to one file: dentries, extents, nodes of trees, log items
 NODES = re.compile(
     r"^(filp|dentry|ext4_extent_status|radix_tree_node|jbd2_inode|lsm_inode_cache|xfs_ili|xfs_ifork|fat_cache)$"
 )
 TICK = "sysvec_apic_timer_interrupt"  # suffix of the names of a timer interrupt's first functions
-# Functions that copy from or to the program (from Linux 6.4 on rep_movs_alternative), that copy or clear a whole page, and
-# that only copy and clear.
+# Functions that copy from or to the program (since Linux 6.4 rep_movs_alternative); that copy or clear a whole page; and all
+# that do nothing but copy or clear.
 _USER, _WHOLE, _BULK = map(
     re.compile,
     (
@@ -47,16 +47,16 @@ _USER, _WHOLE, _BULK = map(
         "copy_user|rep_movs_|memcpy|memset|memmove|clear_page|zero_user",
     ),
 )
-# any page of a cache that the calls on an object touch at least this often, relative to the page that they touch most,
-# may be the object's page
+# a page of a slab cache may be an object's page if the calls on the object touch it at least this often, relative to the page
+# that they touch most
 SHARE = 0.8
 INTERRUPT = -2  # call number of the touches of a timer interrupt
 _REGION = layout()
-MOST_PAGES = 1 << 15  # pages that the 15 bits of a touch can distinguish; the 16th bit marks a store
+MOST_PAGES = 1 << 15  # maximum number of pages: a touch has 15 bits for the page; the 16th bit marks a store
 
 
 class Call(NamedTuple):
-    """A call as the model sees it: its kind, mechanisms (a bit each), amount moved, and the numbers of its inode and open file."""
+    """A call in the model: its kind, mechanisms (a bit each), amount moved, and the numbers of its inode and open file."""
 
     kind: int
     sites: int
@@ -66,14 +66,14 @@ class Call(NamedTuple):
 
     @property
     def made(self) -> int:
-        """Return the number of the open file that the call makes."""
+        """Return the number of the open file that the call creates; NONE if it creates none."""
         return self.opening if self.kind in (OPEN, CREATE) else NONE
 
 
 def make(
     trace: str, folder: str | os.PathLike[str], names: Sequence[str], out: str | os.PathLike[str], progress: Progress
 ) -> list[pathlib.Path]:
-    """Write the footprints of file systems from a folder of `scmsim lab touches TRACE`; return the files.
+    """Write the footprints of file systems from a folder of `scmsim lab touches TRACE`; return the written paths.
 
     Raises UsageError for a folder without touches, or with touches of another trace.
     """
@@ -105,7 +105,7 @@ def _guest(release: str, fs: str) -> dict[str, str | int]:
 
 
 def _times(table: Any, numbers: dict[int, int], count: int) -> np.ndarray:
-    """Return when each of at most `count` calls happened; `numbers` maps measured calls to their positions among them."""
+    """Return the time of each of at most `count` calls, ns; `numbers` maps numbers of measured calls to their positions."""
     call, function = table.column("call").to_numpy(), _words(table, "function")
     lines = table.column("lines").to_numpy() if "lines" in table.column_names else np.ones(len(call), np.uint64)
     ticks = [name for name in set(function.tolist()) if name.endswith(TICK)]
@@ -118,12 +118,12 @@ def _times(table: Any, numbers: dict[int, int], count: int) -> np.ndarray:
 
 
 def kinds_of(source: Source) -> list[int]:
-    """Return the kinds of a trace's calls in order, setup left out."""
+    """Return the kind of each call of a trace, in order and without setup."""
     return [int(op) for batch in source.batches() for op in batch.op[batch.flag & SETUP == 0]]
 
 
 def calls_of(model: Model, source: Source) -> list[Call]:
-    """Return the calls of a trace in order, setup left out."""
+    """Replay a trace on a model and return its calls, in order and without setup."""
     seen = _Calls(source)
     loop = Loop(model, [seen], source.files)
     for batch in source.batches():
@@ -149,7 +149,7 @@ class _Calls(Stage):
         np.add.at(self.amounts, moves["op"], LINE + np.maximum(moves["length"], 0))
 
     def end(self) -> None:
-        """Add the calls of the batch that ends."""
+        """Add the calls of the finished batch."""
         seen = self.operations
         columns = (seen["kind"], self.sites, self.amounts, seen["inode"], seen["opening"])
         rows = (column[self.counted].tolist() for column in columns)
@@ -157,7 +157,7 @@ class _Calls(Stage):
 
 
 def _kinds(table: Any) -> list[str]:
-    """Return the kind of each measured call, by its number; "" for a call without touches."""
+    """Return the kind of each measured call by number; "" for a call without touches."""
     call = table.column("call").to_numpy()
     at, first = np.unique(call[call >= 0], return_index=True)
     names = table.column("kind").to_pylist()
@@ -169,7 +169,7 @@ def _kinds(table: Any) -> list[str]:
 
 
 def _paired(kinds: list[str], calls: list[int], trace: str) -> Iterator[tuple[int, int]]:
-    """Yield (number of a measured call, its place in the kinds `calls` of the trace); calls without touches have no number."""
+    """Yield (number of a measured call, its index in `calls`, the kinds of the trace's calls); skip calls without touches."""
     at = 0
     for number, kind in enumerate(kinds):
         while at < len(calls) and OPS[calls[at]] != kind:
@@ -236,9 +236,10 @@ def _own_memory(table: Any) -> _Touched:
 
 
 def _interrupt(call: np.ndarray, function: np.ndarray, calls: set[str]) -> np.ndarray:
-    """Return the rows of one interrupt: the interrupt with the median number of rows.
+    """Return the rows of the interrupt with the median number of rows.
 
-    They are touches by functions that uninterrupted calls (`calls`) do not run.  `call` is NONE without an interrupt.
+    An interrupt's rows are touches by functions that are not in `calls`, the functions of uninterrupted calls.  A row's `call`
+    is NONE if no interrupt hit its call.
     """
     rows = np.flatnonzero((call != NONE) & ~np.isin(function, sorted(calls)))
     each, count = np.unique(call[rows], return_counts=True)
@@ -248,11 +249,11 @@ def _interrupt(call: np.ndarray, function: np.ndarray, calls: set[str]) -> np.nd
 
 
 def _file_data(loose: np.ndarray, page: np.ndarray, function: np.ndarray) -> np.ndarray:
-    """Return which touches are on a page of a file's data: among those without a slab (`loose`), copies from or to the program.
+    """Return which touches are on a page of file data: a page without a slab (`loose`) that is copied from or to the program.
 
     Data from before the first call is recognised by its write-back: it is copied to the device, and only functions that copy
-    and clear touch it.  Pages that only a program stores to, through a mapping, are recognised by their clearing.  In a
-    metadata block, or a page of the page table, some function reads or writes the fields.
+    or clear touch it.  Pages to which only a program stores, through a mapping, are recognised by being cleared.  Metadata blocks
+    and page-table pages are told apart because some function reads or writes their fields.
     """
     names = sorted(set(function.tolist()))
     user, whole, bulk = (
@@ -310,12 +311,12 @@ def _arrays(touched: _Touched, calls: dict[int, Call], trace: str) -> dict[str, 
 
 
 def _split(touched: _Touched, calls: dict[int, Call]) -> tuple[_Touched, np.ndarray]:
-    """Split off the touched lines of objects of the call's file; return (touches, kind of each row's objects or 0).
+    """Mark the touched lines of objects that belong to the call's file; return (touches, kind of each row's objects or 0).
 
     The kind is coded like PAGE's `cache`.
 
-    Lines of such objects have their number among the file's lines of this kind, and `small` is 0; new pages have in `small`
-    their number in the call.
+    A line of such an object gets its number among the file's lines of that kind, and its `small` is 0.  A new page's `small` is
+    its number among the call's new pages.
     """
     kinds = np.zeros(len(touched.call), np.int64)
     lines, own = touched.lines.copy(), np.zeros(len(kinds), np.uint64)
@@ -348,7 +349,7 @@ def _split(touched: _Touched, calls: dict[int, Call]) -> tuple[_Touched, np.ndar
 
 
 def _lines(touched: _Touched, kind: np.ndarray) -> dict[str, np.ndarray]:
-    """Return distinct `blocks` of lines (footprint.LINES), and the index of each touch's block; {} if not recorded."""
+    """Return the distinct `blocks` of lines (footprint.LINES) and the index of each touch's block; {} without recorded lines."""
     if not touched.lines.any():
         return {}
     made = np.zeros(len(touched.call), footprint.LINES)
@@ -364,9 +365,9 @@ def _lines(touched: _Touched, kind: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _grown(pages: np.ndarray, objects: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the 2 MiB pages of objects that were not measured, and each object's page, from len(pages) on.
+    """Return (2 MiB pages of objects that were not measured; each object's page, numbered from len(pages) on).
 
-    A slab grows with the files, and new memory is on large pages, except those that start-up split.
+    A slab grows with the number of files, and new memory is on large pages, except those that were split during boot.
     """
     found = pages[objects]
     found["order"] = np.maximum(found["order"], LARGE)
@@ -376,10 +377,10 @@ def _grown(pages: np.ndarray, objects: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _page_of_objects(call: np.ndarray, page: np.ndarray, which: np.ndarray, count: int) -> np.ndarray:
-    """Return the page of each object: of the pages that calls on it touch most, the one that the fewest other calls touch.
+    """Return the page of each object: of the pages that calls on the object touch most, the one that other calls touch least.
 
-    A directory's inode is touched by calls on many files.  An object that no call touched gets the page of the object before
-    it.
+    The second condition excludes a directory's inode, which calls on many files touch.  An object that no call touched gets the
+    page of the preceding object.
     """
     found = np.full(count, NONE)
     seen = np.unique(np.stack([which, page, call]), axis=1)

@@ -1,4 +1,4 @@
-"""Make a score card: run the streams of a folder through each machine's MMU, and replay the same trace."""
+"""Make a score card: simulate each machine's MMU on the streams of a folder, and replay the same trace."""
 
 import json
 import os
@@ -22,11 +22,11 @@ from scmsim.study.tlb import card
 from scmsim.study.tlb.replay import replayed
 
 _GUESTS = "result.json"  # result of the lab's guests
-_COUNTED = "counted"  # folder of the streams' counts
+_COUNTED = "counted"  # folder with the counts of the streams
 
 
 def taken_from(release: str, fs: Sequence[str], params: Params, footprints: str | None) -> kernels.Chosen:
-    """Return the kernel settings of replays for a release: those of --kernel 6.12 for 6.12.117-cloud-amd64."""
+    """Return the kernel settings of replays for a release; for 6.12.117-cloud-amd64 they are those of --kernel 6.12."""
     series = re.match(r"\d+\.\d+", release)
     return kernels.choose(series[0] if series else None, fs, params, footprints)
 
@@ -45,8 +45,8 @@ def judge(
 ) -> dict[str, Any]:
     """Compare the streams in a folder of the lab with replays; write tlb.json, and return its content.
 
-    The counts of a stream on a machine are kept, and counted again only if scmsim has changed; replays always run again. A
-    file system has one stream per boot of `boots`, and one replay per entry of `footprints`.
+    The counts of a stream on a machine are stored, and counted again only if scmsim has changed; replays always run again. A
+    file system has one stream for each of the `boots` boots, and one replay for each entry of `footprints`.
     """
     source, inputs = open_source(trace)
     cells = []
@@ -89,9 +89,9 @@ def judge(
 
 
 def guest_time(folder: pathlib.Path, fs: str) -> int | None:
-    """Return the mean time of an operation by the guest's clock, ns: an instruction takes 1 ns (lab.qemu: -icount).
+    """Return the mean time of an operation by the guest's clock, ns; None if the folder has no counts of the guest.
 
-    None without the guest's counts.
+    An instruction takes 1 ns (lab.qemu: -icount).
     """
     path = folder / _GUESTS
     runs = [run for run in result.read(path).runs if run.fs == fs] if path.exists() else []
@@ -101,7 +101,7 @@ def guest_time(folder: pathlib.Path, fs: str) -> int | None:
 def _counted(
     kept: Kept, folder: pathlib.Path, guest: str, machines: Sequence[str], progress: Progress
 ) -> dict[str, list[tlb.Row]]:
-    """Return the rows of a stream by machine, from the folder if it has them."""
+    """Return the rows of counts of a stream by machine; read those that the folder has, and count the rest."""
     (folder / _COUNTED).mkdir(exist_ok=True)
     paths = {name: folder / _COUNTED / f"{guest}-{pathlib.Path(name).stem}.json" for name in machines}
     tables = {name: {"sources": registry.sources(), "machine": machine_table(name)} for name in machines}

@@ -1,8 +1,8 @@
-"""Find the touched lines that are of objects of the call's file: inode, open file, dentry, extents, nodes of its pages' tree.
+"""Find the touched lines of objects that belong to the call's file: inode, open file, dentry, extents, nodes of its page tree.
 
-Calls on one file touch these objects again and again, so a first-level cache keeps them; calls on another file touch others.
-An object belongs to a file if the calls that touch it, one after another, are mostly on the same file.  A directory's objects are
-touched by calls on many files in turn, and stay those of the measured call.  Units: lines of 64 bytes.
+Calls on one file touch its objects again and again, so a first-level cache keeps them; calls on another file touch other objects.
+An object belongs to a file if successive calls that touch the object are mostly on that file.  Calls on many files in turn touch a
+directory's objects, which therefore belong to no file.  Units: lines of 64 bytes.
 """
 
 from typing import NamedTuple
@@ -11,15 +11,16 @@ import numpy as np
 
 LINE = 64  # bytes
 PAGE_LINES = 64
-CHANGES = 0.6  # an object belongs to files if at most this share of its calls follow a call on another file
-# it belongs to a file from the file's first call on it to the last, if at least this share of the calls in between are on the file
+# an object can belong to a file only if at most this share of the calls that touch it follow a call on another file
+CHANGES = 0.6
+# an object belongs to a file between the file's first and last call on it if at least this share of the calls there is on the file
 SHARE = 0.5
 
-FILLED = 48  # a call that stores to at least this many lines of a page has allocated and filled the page
+FILLED = 48  # a call that stores to at least this many lines of a page is assumed to have allocated and filled the page
 
 
 class Lines(NamedTuple):
-    """Single touched lines: the call, the call's file, and the line within its page of 4 KiB.
+    """Touched lines, one row each: the call, the call's file, and the line within its page of 4 KiB.
 
     `page` is the page's address, `start` its offset in its slab, and `size` the bytes from one object of the slab to the next.
     """
@@ -33,7 +34,7 @@ class Lines(NamedTuple):
 
 
 def own(touched: Lines) -> tuple[np.ndarray, np.ndarray]:
-    """Return which lines are of objects of the call's file, and the number of each such line among its file's lines."""
+    """Return (which lines are in objects of the call's file, number of each such line among its file's lines)."""
     size = np.maximum(np.where(touched.size > 0, touched.size, LINE * PAGE_LINES), LINE)
     at = touched.start + LINE * touched.line
     place = touched.page - touched.start + at // size * size
@@ -46,7 +47,7 @@ def _belongs(place: np.ndarray, call: np.ndarray, file: np.ndarray) -> np.ndarra
     """Return which touches of objects at `place` are by calls on the file that the object belongs to."""
     order = np.lexsort((call, place))
     p, c, f = place[order], call[order], file[order]
-    first = np.append(True, (p[1:] != p[:-1]) | (c[1:] != c[:-1]))  # of each call on an object
+    first = np.append(True, (p[1:] != p[:-1]) | (c[1:] != c[:-1]))  # the first touch of an object by each call
     each = np.cumsum(first) - 1
     p, f = p[first], f[first]
     _, thing = np.unique(p, return_inverse=True)
@@ -69,7 +70,7 @@ def _belongs(place: np.ndarray, call: np.ndarray, file: np.ndarray) -> np.ndarra
 
 
 def _ranks(place: np.ndarray, file: np.ndarray, is_own: np.ndarray) -> np.ndarray:
-    """Return the rank of each object among those of its file, the most touched first; 0 where it is not the file's."""
+    """Return each touched object's rank among its file's objects, the most touched first; 0 if it belongs to no file."""
     found = np.zeros(len(place), np.int64)
     pairs, which, count = np.unique(
         np.stack([file[is_own], place[is_own]]), axis=1, return_inverse=True, return_counts=True
@@ -83,9 +84,9 @@ def _ranks(place: np.ndarray, file: np.ndarray, is_own: np.ndarray) -> np.ndarra
 
 
 def new_pages(page: np.ndarray, call: np.ndarray, store: np.ndarray, lines: np.ndarray) -> np.ndarray:
-    """Return the number of each touch's page among the pages that its call takes and fills; -1 for a page that stays in use.
+    """Return the number of each touch's page among the pages that its call allocates and fills; -1 for any other page.
 
-    The touches are on pages without a slab.  A call fills a page that no other call touches; `lines` has a bit for each line.
+    All touches are on pages without a slab.  A page that a call fills is touched by no other call; `lines` has a bit per line.
     """
     pages, which = np.unique(page, return_inverse=True)
     stored, last = np.zeros(len(pages), np.uint64), np.full(len(pages), -1, np.int64)

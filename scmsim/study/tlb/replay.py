@@ -22,17 +22,17 @@ from scmsim.pipeline.stages import BackgroundStage, CounterIndex, Mmu
 from scmsim.result import metrics
 
 _LAYOUT = regions.layout()
-# timer interrupts per second of the guest, in which an instruction takes 1 ns (CONFIG_HZ; lab.qemu: -icount)
+# timer interrupts per second of the guest's time (CONFIG_HZ); an instruction takes 1 ns of it (lab.qemu: -icount)
 GUEST_HZ = 250
-# A file's times come from ktime_get_coarse_real_ts64(), which advances at a timer interrupt.  A call within the same tick
+# A file's times come from ktime_get_coarse_real_ts64(), which advances at a timer interrupt.  A second call within a tick
 # leaves the inode unchanged, and an fsync after it commits nothing.
 _FILE_TIMES = "timestamp_tick"
-_THREAD = 1 << 36  # bytes of address space that a replay has for a thread's buffers
+_THREAD = 1 << 36  # bytes of address space that a replay reserves for a thread's buffers
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """Rows of a replay (like the lab's, plus `site`), its paging policy, and the percentage of loads and stores with addresses."""
+    """Rows of a replay (the lab's columns and `site`), its paging policy, and the percentage of accesses with addresses."""
 
     rows: list[dict[str, Any]]
     paging: str
@@ -53,8 +53,8 @@ def replayed(
 ) -> Replayed:
     """Replay a trace as the lab's guest ran it: by one thread, with its buffer at `buffer` on a page of 2 MiB.
 
-    If `buffer` is 0, the buffer is on small pages.  A call took `call_ns` of the guest's time; if None, the trace's own times
-    apply.  `params` may override these settings.
+    If `buffer` is 0, the buffer is on small pages.  Calls follow one another every `call_ns` ns; if it is None, at the times of
+    the trace.  `params` may override these settings.
     """
     policy, merged = settings(fs, machine, paging, params, buffer, call_ns)
     run = _Judged(
@@ -80,7 +80,7 @@ def settings(
     buffer: int,
     call_ns: int | None,
 ) -> tuple[str, dict[str, dict[str, str | int]]]:
-    """Return the paging policy of a replay to compare with a guest, and `params` for the guest's clock and buffer."""
+    """Return (paging policy for a replay that is compared with a guest, `params` with the guest's clock and buffer)."""
     merged = {name: dict(given) for name, given in params.items()}
     if call_ns and _FILE_TIMES in registry.literals("fs", fs).get("PARAMS", {}):
         merged.setdefault(fs, {}).setdefault(_FILE_TIMES, 10**9 // GUEST_HZ)
@@ -91,9 +91,9 @@ def settings(
 
 
 class AsInTheGuest:
-    """A trace whose operations all belong to one thread and use one buffer, whose address decides its TLB set.
+    """A trace whose operations all run in one thread and use one buffer, at an address that decides its TLB set.
 
-    Its calls come every `call_ns`, from 0 on; if None, at their own times.
+    A call follows every `call_ns` ns, from 0 on; if it is None, the calls keep their times.
     """
 
     def __init__(self, source: Source, buffer: int, call_ns: int | None = None) -> None:
@@ -129,16 +129,16 @@ class _ByPlace(Mmu):
             self._count(some, their_bins)
 
     def _count(self, events: np.ndarray, bins: np.ndarray) -> None:
-        # a kernel's stream begins with the first call that counts, its TLBs empty
+        # like a kernel's stream, begin with the first counted call and empty TLBs
         counted = bins != self.counting.sites
         events, bins = events[counted], bins[counted]
-        mapped_by_kernel = (events["space"] == PM) & (events["vaddr"] < 0)  # the rest is in a program's mapping
+        mapped_by_kernel = (events["space"] == PM) & (events["vaddr"] < 0)  # else: by a program
         region = np.where(mapped_by_kernel, regions.PERSISTENT, _LAYOUT.of(events["vaddr"].view(np.uint64)))
         rows = bins * tlb.PLACES + tlb.places(region, events["order"] & ORDER)
         replay(self.state, self.places, events, rows, len(events))
 
     def addressed(self) -> float | None:
-        """Return the share of the loads and stores that had an address, %."""
+        """Return the percentage of loads and stores that had an address."""
         total = self.places.view(np.int64).reshape(-1, len(SCHEMA)).sum(axis=0)
         counters = rounded(dict(zip(SCHEMA, total.tolist(), strict=True)))
         return metrics.compute(counters).values.get("addressed_percent")

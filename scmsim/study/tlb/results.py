@@ -1,4 +1,4 @@
-"""The real kernel's side of a card as a measured result, for `scmsim compare` and reports."""
+"""Convert the real kernel's side of a card to a measured result, for `scmsim compare` and reports."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,11 +8,11 @@ from scmsim.result import Result, Run
 from scmsim.result.names import REPEAT
 from scmsim.study.tlb import card
 
-_EVENT = "address stream"  # supplies the counters
+_EVENT = "address stream"  # name of the source of all counters
 
 
 def measured(made: Mapping[str, Any], machines: Iterable[str] = ()) -> Result:
-    """Return a run for each file system and boot of a card, on the `machines` that the card has; by default on all.
+    """Return a result with a run for each file system and boot of a card, on the `machines` (default: all of the card).
 
     Raises UsageError if the card has none of the machines.
     """
@@ -36,7 +36,7 @@ def measured(made: Mapping[str, Any], machines: Iterable[str] = ()) -> Result:
 
 
 def _run(cell: card.Cell, rows: list[dict[str, Any]], trace: Mapping[str, Any], repeat: Mapping[str, int]) -> Run:
-    """Return the counts of one stream: of loads and stores together, and the program's part of them."""
+    """Return the run of one stream: counts of loads and stores together, and the program's part of these counts."""
     both = {column: sum(row[column] for row in rows) for column in ("l1_misses", "walks")}
     program = {column: card.side(rows, "program", column) for column in ("stlb_hits", "walks")}
     counters = {

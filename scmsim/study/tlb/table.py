@@ -1,4 +1,4 @@
-"""Show a card as tables: the verdicts, and the two sides row by row."""
+"""Show a score card as tables: the verdicts, and the counts of the real kernel and the replay row by row."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _TITLES = {"lookups": "look-ups", "l1_misses": "L1 misses", "stlb_hits": "STLB h
 
 
 def text(made: Mapping[str, Any], by: str | None, form: str, width: int | None) -> str:
-    """Return the card as text; `by` adds the rows of each cell, `form` is table or markdown."""
+    """Return the card as text; `by` adds the rows of each cell (see `rows`), `form` is table or markdown."""
     draw = layout.markdown if form == "markdown" else lambda rows: layout.grid(rows, width)
     cells = made["cells"]
     blocks = [head(made), draw(verdicts(cells))]
@@ -41,7 +41,7 @@ def verdicts(cells: Iterable[card.Cell]) -> list[list[str]]:
 
 
 def _count(told: Mapping[str, Any], which: str, several: str) -> str:
-    """Return the count, and for several boots the least and the greatest."""
+    """Return the count as text, with the least and the greatest count if there are several boots."""
     counts = told.get(several)
     return f"{told[which]:,} ({min(counts):,} to {max(counts):,})" if counts else f"{told[which]:,}"
 
@@ -58,8 +58,8 @@ def ratio(told: Mapping[str, Any]) -> str:
 def rows(cell: card.Cell, by: str) -> list[list[str]]:
     """Return a table of a cell's figures; `by` is "region", "page" or "mechanism".
 
-    Regions and mechanisms are also split by page size.  Mechanisms have figures of the replay alone, the others of both
-    sides.
+    Rows by region or mechanism are also split by page size.  Rows by mechanism have only figures of the replay, other rows
+    those of the real kernel too.
     """
     sides = ("replay",) if by == "mechanism" else ("real", "replay")
     keys = {"region": ("region", "page"), "page": ("page",), "mechanism": ("site", "region", "page")}[by]
@@ -79,7 +79,7 @@ def rows(cell: card.Cell, by: str) -> list[list[str]]:
 
 
 def head(made: Mapping[str, Any]) -> str:
-    """Return a line: trace, calls, kernel, and page sizes of the guest's memory."""
+    """Return the title line: trace, number of calls, kernel, and page sizes of the guest's memory."""
     calls = " or ".join(f"{n:,}" for n in sorted({cell["calls"] for cell in made["cells"]}))
     mapped = [f"{region} {_shares(sizes)}" for region, sizes in made["direct_map"].items()]
     return f"{made['trace']}, {calls} calls, kernel {made['kernel']}; pages of the guest: {'; '.join(mapped)}"
