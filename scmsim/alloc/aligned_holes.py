@@ -16,7 +16,7 @@ winefs_alloc_blocks_in_free_list, winefs_free_blocks, check_and_insert_huge_alig
 import numpy as np
 
 from scmsim.alloc import range_tree
-from scmsim.alloc.bitmap import lowest_bit
+from scmsim.alloc.bitmap import lowest_bit, set_bits
 from scmsim.alloc.range_tree import HIGH, LEFT, LOW, RIGHT
 from scmsim.jit import kernel
 
@@ -67,9 +67,8 @@ def attach(state, reserved: int, blocks: int, cpus: int) -> None:
                 root, node = range_tree.insert(record, arena, record.root_of[cpu], start, start, end - 1)
                 record.root_of[cpu] = root
                 record.first_of[cpu] = record.first_of[cpu] or node
-        for extent in range(up // EXTENT, last // EXTENT):
-            arena[record.whole + (extent >> 6)] |= _ONE << (extent & 63)
-            record.extents_of[cpu] += 1
+        record.extents_of[cpu] = max(last - up, 0) // EXTENT
+        set_bits(arena, record.whole, up // EXTENT, record.extents_of[cpu], True)
 
 
 def reserve_tables(state, count: int) -> None:

@@ -95,6 +95,29 @@ def write_back(m, c, addr, end):
     c.media_bytes_4096 += granules(m.buffer_4096, m.mask_4096, SHIFT_4096, addr, end) << SHIFT_4096
 
 
+@subroutine
+def write_back_lines(m, c, first, last):
+    """Do `write_back` for each of the lines [first, last], in order.
+
+    Line after line of a granule finds that granule in the buffer, so only the first line is looked up.
+    """
+    c.lines_written_back += last - first + 1
+    c.media_bytes_64 += (last - first + 1) << SHIFT_64
+    c.media_bytes_256 += granules_by_line(m.buffer_256, m.mask_256, SHIFT_256, first, last) << SHIFT_256
+    c.media_bytes_4096 += granules_by_line(m.buffer_4096, m.mask_4096, SHIFT_4096, first, last) << SHIFT_4096
+
+
+@subroutine
+def granules_by_line(buffer, mask, shift, first, last):
+    """Return the sum of `granules` over each of the lines [first, last], for granules larger than a line."""
+    if mask < 0:
+        return last - first + 1
+    cost = 0
+    for granule in range(first >> shift - SHIFT_64, (last >> shift - SHIFT_64) + 1):
+        cost += enter_write_buffer(buffer, mask, granule)
+    return cost
+
+
 @inlined
 def try_mark_dirty(m, first, last):
     """Make the lines [first, last] dirty if no other line is displaced and the slots do not wrap; return whether done.
@@ -133,14 +156,20 @@ def make_dirty(m, c, first, last):
     """Make the lines [first, last] dirty, for cached stores; write back each line displaced from the cache."""
     if last - first >= MANY and try_mark_dirty(m, first, last):
         return
+    start, end = 0, 0  # displaced lines [start, end): a sequential copy displaces lines of an earlier copy, in order
     for line in range(first, last + 1):
         slot = line & (DIRTY_SLOTS - 1)
-        old = m.dirty[slot]
-        if old != line + 1:
-            if old != 0:
-                write_back(m, c, (old - 1) << 6, old << 6)
-            m.dirty[slot] = line + 1
-            m.may_hold[slot // GROUP] = 1
+        gone = m.dirty[slot] - 1  # -1: empty
+        if gone >= 0 and gone != line:
+            if gone != end:
+                if start < end:
+                    write_back_lines(m, c, start, end - 1)
+                start = gone
+            end = gone + 1
+        m.dirty[slot] = line + 1
+        m.may_hold[slot // GROUP] = 1
+    if start < end:
+        write_back_lines(m, c, start, end - 1)
 
 
 @subroutine

@@ -13,6 +13,7 @@ from scmsim.core.records import FLUSH, NTSTORE, PM, STORE
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 from scmsim.medium import model
+from scmsim.medium.model import SHIFT_64
 from scmsim.medium.model import write_back as count_write_back
 
 ROOM = 1 << 18  # most write-backs that the lists of the state can hold
@@ -59,7 +60,18 @@ def write_back(m, c, addr, end):
     m.recorded = k + 1
 
 
-_BOUND = bind("recorded", model, {model: {"write_back": write_back, "begin_event": begin_event}})
+@subroutine
+def write_back_lines(m, c, first, last):
+    """Count and record the write-backs of the lines [first, last], one at a time."""
+    for line in range(first, last + 1):
+        write_back(m, c, line << SHIFT_64, (line + 1) << SHIFT_64)
+
+
+_BOUND = bind(
+    "recorded",
+    model,
+    {model: {"write_back": write_back, "write_back_lines": write_back_lines, "begin_event": begin_event}},
+)
 
 
 def simulate(

@@ -150,6 +150,19 @@ def test_a_page_displaces_what_is_dirty_in_its_places():
     assert account(rows, 0)[0]["lines_written_back"] == 64 + 16 + 64
 
 
+@pytest.mark.parametrize("buffer_bytes", [0, *BUFFERS])
+@pytest.mark.parametrize("shift", [0, 1, 3, 70])
+def test_a_copy_displaces_the_lines_of_an_earlier_copy(shift, buffer_bytes):
+    """Runs of lines with gaps between them, which a longer run displaces; the run ends within a granule."""
+    rows = [
+        ("STORE", 0, "pm", 64 * first, 64 * count, 8, COUNTED)
+        for first, count in ((0, 64), (70, 3), (74, 9), (90, 200))
+    ]
+    rows += [("STORE", 0, "pm", 64 * (4096 * turn + shift), 64 * 150, 8, COUNTED) for turn in (1, 2)]
+    rows += [("NTSTORE", 0, "pm", 64 * 4096 * 3 + 8 * k, 8, 8, COUNTED) for k in range(0, 4096, 97)]
+    assert account(rows, buffer_bytes) == slow(rows, buffer_bytes)
+
+
 @pytest.mark.parametrize("lines", [1, 8, 9, 64])
 @pytest.mark.parametrize("beside", [-1, 0, 1])
 def test_a_run_leaves_the_lines_beside_it(lines, beside):

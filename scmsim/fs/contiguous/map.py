@@ -75,6 +75,19 @@ def order_at(arena, row, page):
 
 
 @subroutine
+def next_missing(arena, row, page, end):
+    """Return the first unmapped page of a file in [page, end), or `end` or a later page if all are mapped."""
+    while page < end:
+        if order_at(arena, row, page) == SUPER:
+            page = (page | (PIECE - 1)) + 1  # a superpage maps its whole piece
+        elif table.get(arena, row + state.BLOCKS, page) != 0:
+            page += 1
+        else:
+            break
+    return page
+
+
+@subroutine
 def directory_at(arena, row, piece):
     """Return the device offset of the page-directory entry of a piece of a file."""
     return templates.TOP_TABLES + ((((arena[row + state.RANGE] >> SUPER) + piece) << 3) & (templates.TOP_BYTES - 1))
@@ -216,8 +229,7 @@ def fill(s, arena, out, row, last):
     """Map the next run of missing pages from `resume_at` to at most `last`, within one piece."""
     page = s.resume_at
     last = span(arena, row, page, last + 1)[1] - 1
-    while page <= last and table.get(arena, row + state.BLOCKS, page) != 0:
-        page += 1
+    page = next_missing(arena, row, page, last + 1)
     piece, stop = page // PIECE, min(last, page | (PIECE - 1))
     s.resume_at = page
     if page > last:

@@ -13,7 +13,7 @@ from scmsim.fs.contiguous import names as names
 from scmsim.fs.contiguous import state, templates
 from scmsim.fs.contiguous.data import inode_at, read_file, write_file
 from scmsim.fs.contiguous.move import enqueue, next_due, reclaim
-from scmsim.fs.engine import calls, file_row, operations, table
+from scmsim.fs.engine import calls, file_row, operations
 from scmsim.fs.engine.arena import has_room
 from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
@@ -28,8 +28,10 @@ def missing(arena, row, first, stop):
     """Return the maximum number of blocks needed to map the unmapped pages in [first, stop), including page-table pages."""
     end = min(stop, arena[row + state.PAGE_COUNT])
     count = stop - max(first, arena[row + state.PAGE_COUNT]) if stop > arena[row + state.PAGE_COUNT] else 0
-    for page in range(first, end):
-        count += table.get(arena, row + state.BLOCKS, page) == 0
+    page = page_map.next_missing(arena, row, first, end)
+    while page < end:
+        count += 1
+        page = page_map.next_missing(arena, row, page + 1, end)
     if count == 0:
         return 0
     return count + (stop - 1) // page_map.PIECE - first // page_map.PIECE + 1
