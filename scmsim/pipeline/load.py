@@ -280,17 +280,24 @@ def table(runs: Sequence[Run], threads: list[int], shared: Sequence[str] = (), m
     return "\n".join([title, *(line.rstrip() for line in lines), told])
 
 
+def _takes(run: Run, lock: Mapping[str, Any], call: str) -> bool:
+    """Return whether the calls of a kind in a run take a lock: a lock with sites only if the calls do work there."""
+    sites = lock.get("sites")
+    return call in run.groups and (not sites or not {*sites}.isdisjoint(run.group_sites.get(call, {})))
+
+
 def sentences(runs: Sequence[Run], shared: Sequence[str]) -> list[str]:
     """Return a line for each lock that calls hold (models, calls), for models that declare no locks, and for unchecked models."""
     found: dict[str, list[str]] = {}
-    made = {run.fs: set(run.groups) for run in runs}
-    for fs in made:
+    made = {run.fs: run for run in runs}
+    for fs, run in made.items():
         if declared(fs) is None:
             found.setdefault("locks not modelled: nothing is declared", []).append(fs)
         for name, calls in in_common(fs, shared).items():
-            if made[fs].isdisjoint(calls):
+            lock = (declared(fs) or {})[name]
+            if not any(_takes(run, lock, call) for call in calls):
                 continue
-            note = (declared(fs) or {})[name].get("note", "")
+            note = lock.get("note", "")
             found.setdefault(f"{name} lock, held by {', '.join(calls)}{note and f' ({note})'}", []).append(fs)
     told = [f"{', '.join(names)}: {what}" for what, names in found.items()]
     rest = [fs for fs in made if fs not in CHECKED]

@@ -11,7 +11,7 @@ from scmsim.fs.pmfs import templates as pmfs
 from scmsim.fs.winefs import templates as winefs
 from scmsim.mmu.presets import timing
 from scmsim.pipeline import replay
-from scmsim.pipeline.load import CONTENDED, MEDIUM, SHARED, holds, in_common, under_load
+from scmsim.pipeline.load import CONTENDED, MEDIUM, SHARED, holds, in_common, sentences, under_load
 from scmsim.result import Result
 from scmsim.result.run import Run
 from scmsim.result.time import estimate
@@ -202,3 +202,11 @@ def test_what_the_authors_of_odinfs_state_of_writes():
         for fs in ("pmfs-4k", "winefs-relaxed"):
             found = odinfs_claims.limit(odinfs_claims.replayed(fs, case), shared, case == "read")
             assert (found == "-") == published, (name, fs)
+
+
+def test_a_lock_is_named_only_if_calls_take_it():
+    """An append takes the journal's lock; the close after it could, but does not."""
+    run = replay("traces/varmail.parquet", "pmfs-4k", by="op", footprints="none").runs[0]
+    told = "\n".join(sentences([run], []))
+    assert "pmfs-4k: journal lock, held by write, " in told
+    assert "journal lock" not in "\n".join(sentences([run], ["file", "directory"]))
