@@ -191,7 +191,7 @@ def holds(run: Run, medium: Mapping[str, Any], shared: Sequence[str]) -> dict[st
         for name in (name for name, calls in locks.items() if op in calls):
             work, part, time = counts, 1.0, whole
             if "sites" in known[name]:
-                work, part = _of_sites(run.group_sites[op], known[name]["sites"]), share(known[name], op)
+                work, part = _of_sites(counts, run.group_sites[op], known[name]["sites"]), share(known[name], op)
                 time = min(whole, part * per_weight * estimate(work, machine, medium, calls=0).total_ns)
             elif "held_ns" in known[name]:
                 time = min(whole, known[name]["held_ns"] * max(1, run.group_operations.get(op, 0)) / run.calls)
@@ -209,9 +209,11 @@ def holds(run: Run, medium: Mapping[str, Any], shared: Sequence[str]) -> dict[st
     }
 
 
-def _of_sites(parts: Mapping[str, Mapping[str, int]], sites: Iterable[str]) -> dict[str, int]:
-    """Return the sum of the counters of the named sites; all counters, so that an estimate finds them."""
-    work = dict.fromkeys(next(iter(parts.values()), {}), 0)
+def _of_sites(
+    counts: Mapping[str, int], parts: Mapping[str, Mapping[str, int]], sites: Iterable[str]
+) -> dict[str, int]:
+    """Return the sum of the counters of the named sites, with each counter of `counts`, so that an estimate finds it."""
+    work = dict.fromkeys(counts, 0)
     for site in sites:
         work |= {name: work[name] + count for name, count in parts.get(site, {}).items()}
     return work

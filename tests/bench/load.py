@@ -1,7 +1,7 @@
 """CPU time of `scmsim replay --threads N`, with and without data caches: `python -m tests.bench.load [TRACE ...] [--runs N]`.
 
 Each figure is the least user CPU time of several runs of the command, with kernels that are already compiled, and includes the
-start.  Without a TRACE: a synthesized postmark of at least a million calls, and four bundled traces.
+start.  Without a TRACE: a synthesized postmark of 1.1 million calls.
 """
 
 import argparse
@@ -13,7 +13,6 @@ import tempfile
 
 SYSTEMS = ("ext4", "ext4-dax", "nova-cow")
 COUNTS = (1, 2, 4, 8, 16)
-TRACES = ("varmail", "fio", "sqlite-load", "postmark")
 COMMAND = [sys.executable, "-m", "scmsim"]
 
 
@@ -37,7 +36,7 @@ def main() -> None:
         if not traces:
             long = f"{made}/postmark-long.parquet"
             user_s("synth", "postmark", "--transactions", "150000", "-o", long)
-            traces = [long, *(f"traces/{name}.parquet" for name in TRACES)]
+            traces = [long]
         for trace in traces:
             for fs in SYSTEMS:
                 for caches in ("off", "on"):
