@@ -257,7 +257,7 @@ _KEYS: dict[str, Rule] = _CONSTANTS | {
     "parameters": listed(text),
     "parameter": named(_declaration),
     "locks": listed(text),
-    "lock": named(locks.DECLARED),
+    "lock": named(locks.lock),
     "code": table(dict.fromkeys((*CODE, *_MAY), _place)),
     "variant": named(_plain),
     "by": named(named(named(_plain))),

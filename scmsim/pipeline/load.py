@@ -7,14 +7,13 @@ medium is one station, and each lock that the calls hold (`core.locks`) is anoth
 threads share.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from scmsim.core import registry
 from scmsim.core.errors import UsageError, unknown
-from scmsim.core.locks import SCOPES, WHOLE
+from scmsim.core.locks import SCOPES, WHOLE, is_short, share
 from scmsim.core.records import OPS
 from scmsim.medium import read as read_medium
 from scmsim.mmu.presets import timing
@@ -150,50 +149,74 @@ def declared(fs: str) -> dict[str, Any] | None:
 def in_common(fs: str, shared: Sequence[str]) -> dict[str, list[str]]:
     """Return the locks for which threads wait, with the calls that hold each.
 
-    A call that holds several locks counts at one lock: at the lock with the widest scope among the locks that it holds to its
-    end, or else at the lock that it holds longest.
+    A call that holds locks to its end counts at one lock: the one with the widest scope among these.  A call that releases its
+    locks before it ends counts at each of them.
     """
     known = {name: lock for name, lock in (declared(fs) or {}).items() if lock["of"] in (WHOLE, *shared)}
     found: dict[str, list[str]] = {}
     taken: set[str] = set()
     for name in sorted(known, key=lambda name: _precedence(known[name])):
         found[name] = [call for call in known[name]["calls"] if call not in taken]
-        taken.update(found[name])
+        if not is_short(known[name]):
+            taken.update(found[name])
     return {name: calls for name, calls in found.items() if calls}
 
 
-def _precedence(lock: Mapping[str, Any]) -> tuple[float, int]:
-    return -lock.get("held_ns", math.inf), SCOPES.index(lock["of"])
+def _precedence(lock: Mapping[str, Any]) -> tuple[bool, float, int]:
+    return is_short(lock), -lock.get("held_ns", 0), SCOPES.index(lock["of"])
 
 
 def holds(run: Run, medium: Mapping[str, Any], shared: Sequence[str]) -> dict[str, Hold]:
     """Return the time under each lock for which threads that share `shared` wait when they run the calls of a run.
 
-    A call holds its lock for the lock's `held_ns`, or else from its entry to its end.  The duration of a call is its share of
-    the estimated time, in proportion to the time that its counts account for.
+    A call holds its lock for the lock's `held_ns`, for its work at the lock's `sites`, or else from its entry to its end.  The
+    duration of a call is its share of the estimated time, in proportion to the time that its counts account for; so is that of
+    its work at a site.  The times of a call under all its locks together are at most its duration.
     """
     locks = in_common(run.fs, shared)
     if not locks:
         return {}
     if not run.groups or not run.groups.keys() <= {*OPS}:
         raise UsageError(f"no time of each kind of call of {run.fs}, for its locks; replay by operation (--by op)")
+    known = declared(run.fs) or {}
+    if any("sites" in known[name] for name in locks) and run.groups.keys() - run.group_sites.keys():
+        raise UsageError(f"no time of each mechanism of {run.fs}, for its locks; replay the trace again (--by op)")
     machine = timing(str(run.machine))
     weights = {op: estimate(counts, machine, medium, calls=0).total_ns for op, counts in run.groups.items()}
     body = sum(ns for term, ns in run.time_ns.items() if term not in ("calls", "waits")) / run.calls
-    known = declared(run.fs) or {}
-    found = {}
-    for name, calls in locks.items():
-        time, loads, stores = 0.0, 0.0, 0.0
-        for op in run.groups.keys() & {*calls}:
-            whole = body * weights[op] / (sum(weights.values()) or 1)
-            held = known[name].get("held_ns", math.inf) * max(1, run.group_operations.get(op, 0)) / run.calls
-            own = min(whole, held)
-            at_medium = _at_medium(run.groups[op], medium, run.calls, whole)
-            part = own / whole if whole else 0.0
-            time, loads, stores = time + own, loads + part * at_medium[0], stores + part * at_medium[1]
-        if time:
-            found[name] = Hold(time, (loads, stores), known[name].get("together", False))
-    return found
+    per_weight = body / (sum(weights.values()) or 1)
+    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in locks}
+    for op, counts in run.groups.items():
+        whole, parts = per_weight * weights[op], {}
+        for name in (name for name, calls in locks.items() if op in calls):
+            work, part, time = counts, 1.0, whole
+            if "sites" in known[name]:
+                work, part = _of_sites(counts, run.group_sites[op], known[name]["sites"]), share(known[name], op)
+                time = min(whole, part * per_weight * estimate(work, machine, medium, calls=0).total_ns)
+            elif "held_ns" in known[name]:
+                time = min(whole, known[name]["held_ns"] * max(1, run.group_operations.get(op, 0)) / run.calls)
+                part = time / whole if whole else 0.0
+            at_medium = _at_medium(work, medium, run.calls, time / part if part else 0.0)
+            parts[name] = (time, part * at_medium[0], part * at_medium[1])
+        fits = min(1.0, whole / (sum(time for time, *_ in parts.values()) or 1.0))
+        for name, (time, loads, stores) in parts.items():
+            found[name].append((fits * time, fits * loads, fits * stores))
+    totals = {name: tuple(map(sum, zip(*parts, strict=True))) for name, parts in found.items() if parts}
+    return {
+        name: Hold(time, (loads, stores), known[name].get("together", False))
+        for name, (time, loads, stores) in totals.items()
+        if time
+    }
+
+
+def _of_sites(
+    counts: Mapping[str, int], parts: Mapping[str, Mapping[str, int]], sites: Iterable[str]
+) -> dict[str, int]:
+    """Return the sum of the counters of the named sites, with each counter of `counts`, so that an estimate finds it."""
+    work = dict.fromkeys(counts, 0)
+    for site in sites:
+        work |= {name: work[name] + count for name, count in parts.get(site, {}).items()}
+    return work
 
 
 def _speed(medium: Mapping[str, Any], count: int, loads: float, stores: float) -> float:
@@ -259,17 +282,24 @@ def table(runs: Sequence[Run], threads: list[int], shared: Sequence[str] = (), m
     return "\n".join([title, *(line.rstrip() for line in lines), told])
 
 
+def _takes(run: Run, lock: Mapping[str, Any], call: str) -> bool:
+    """Return whether the calls of a kind in a run take a lock: a lock with sites only if the calls do work there."""
+    sites = lock.get("sites")
+    return call in run.groups and (not sites or not {*sites}.isdisjoint(run.group_sites.get(call, {})))
+
+
 def sentences(runs: Sequence[Run], shared: Sequence[str]) -> list[str]:
     """Return a line for each lock that calls hold (models, calls), for models that declare no locks, and for unchecked models."""
     found: dict[str, list[str]] = {}
-    made = {run.fs: set(run.groups) for run in runs}
-    for fs in made:
+    made = {run.fs: run for run in runs}
+    for fs, run in made.items():
         if declared(fs) is None:
             found.setdefault("locks not modelled: nothing is declared", []).append(fs)
         for name, calls in in_common(fs, shared).items():
-            if made[fs].isdisjoint(calls):
+            lock = (declared(fs) or {})[name]
+            if not any(_takes(run, lock, call) for call in calls):
                 continue
-            note = (declared(fs) or {})[name].get("note", "")
+            note = lock.get("note", "")
             found.setdefault(f"{name} lock, held by {', '.join(calls)}{note and f' ({note})'}", []).append(fs)
     told = [f"{', '.join(names)}: {what}" for what, names in found.items()]
     rest = [fs for fs in made if fs not in CHECKED]

@@ -251,6 +251,9 @@ class Replay:
                     counts |= self.caches.counts(group=g) if self.caches else {}
                     name = label if label not in run.groups else f"{label} ({len(run.groups)})"
                     run.groups[name], run.group_operations[name] = counts, int(counting.operations[g])
+                    if self.by == "op":
+                        parts = {site: _summed(cells[g, s]) for s, site in enumerate(sites)}
+                        run.group_sites[name] = {site: part for site, part in parts.items() if any(part.values())}
         stored = self.medium.state[0]["stored"]
         run.stored_bytes = {kind: int(stored[k]) for k, kind in enumerate(KINDS) if kind != "none"}
 

@@ -58,6 +58,8 @@ class Result:
         `results` has one object per run; an absent metric is null, with its reason.
         """
         results = [dataclasses.asdict(run) for run in self.runs]
+        for each in results:
+            del each["group_sites"]  # 22 operations x 14 mechanisms: only the estimate of several threads reads it
         table = {"schema": self.schema, "manifest": self.manifest, "results": results}
         return json.dumps(table, indent=indent, allow_nan=False, default=plain)
 

@@ -36,6 +36,8 @@ class Run:
         The same counters by mechanism inside the file system, and by operation or file (`by` of the experiment).
     group_operations : dict
         Number of operations of each group; empty if the producer does not supply it.
+    group_sites : dict
+        The same counters by operation and, within it, by mechanism; empty unless `by` is "op".  Not part of a written result.
     payload : dict
         Bytes that the program requested to write and to read: `written`, `read`.
     stored_bytes : dict
@@ -72,6 +74,7 @@ class Run:
     sites: dict[str, dict[str, int]] = field(default_factory=dict)
     groups: dict[str, dict[str, int]] = field(default_factory=dict)
     group_operations: dict[str, int] = field(default_factory=dict)
+    group_sites: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict, repr=False, compare=False)
     payload: dict[str, int] = field(default_factory=dict)
     stored_bytes: dict[str, int] = field(default_factory=dict)
     space: dict[str, int] = field(default_factory=dict)

@@ -211,6 +211,14 @@ def test_code_that_needs_a_parameter_which_its_row_does_not_name(tmp_path: pathl
         ('locks = ["i"]\nlock.i = { of = "file", calls = ["wirte"], source = "a.c" }\n',
          "lock.i.calls.0: no"),
         ('locks = ["i"]\nlock.i = { of = "file", calls = ["write"] }\n', "lock.i.source: is missing; say where it is taken"),
+        ('locks = ["i"]\nlock.i = { of = "file", calls = ["write"], source = "a.c", sites = ["j"], held_ns = 9 }\n',
+         "lock.i: has both held_ns and sites"),
+        ('locks = ["i"]\nlock.i = { of = "file", calls = ["write"], source = "a.c", share = 0.5 }\n',
+         "lock.i: has a share but no sites; name the sites"),
+        ('locks = ["i"]\nlock.i = { of = "file", calls = ["write"], source = "a.c", sites = ["j"], share = { read = 0.5 } }\n',
+         "lock.i: share must have a number for each of its calls, and for no other"),
+        ('locks = ["i"]\nlock.i = { of = "file", calls = ["write"], source = "a.c", sites = ["j"], share = 1.5 }\n',
+         "lock.i.share: "),
     ],
 )  # fmt: skip
 def test_locks_are_checked(tmp_path: pathlib.Path, text: str, problem: str) -> None:
@@ -225,7 +233,7 @@ def test_a_row_has_the_locks_that_it_names(tmp_path: pathlib.Path) -> None:
     file = write(tmp_path, lock + text)
     assert family.literals(file, "two-b")["LOCKS"] == {}  # none, which is not the same as not declared
     assert [*family.literals(file, "one")["LOCKS"]] == ["mmap", "i"]
-    assert "LOCKS" not in registry.literals("fs", "pmfs-4k")
+    assert "LOCKS" not in registry.literals("fs", "vsm")
 
 
 def test_a_value_of_a_choice_without_a_table(tmp_path: pathlib.Path) -> None:

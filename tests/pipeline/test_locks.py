@@ -50,7 +50,7 @@ def share_of_writes(run):
     return times["write"] / sum(times.values())
 
 
-@pytest.mark.parametrize("fs", ["ext4-dax", "nova-cow", "tmpfs"])
+@pytest.mark.parametrize("fs", ["ext4-dax", "nova-cow", "tmpfs", "winefs"])
 def test_threads_that_append_to_one_file_do_not_scale(fs):
     """All but the entry of the system call is under the inode's lock, so 64 threads complete one call per hand-over of it."""
     run = appends(fs)
@@ -63,9 +63,7 @@ def test_threads_that_append_to_one_file_do_not_scale(fs):
     assert many.waiting["inode"] > 0.9 * (many.call_ns - one.call_ns)
 
 
-@pytest.mark.parametrize(
-    ("fs", "names"), [("ext4-dax", ["journal", "inodes"]), ("nova-cow", ["inodes"]), ("pmfs-4k", [])]
-)
+@pytest.mark.parametrize(("fs", "names"), [("ext4-dax", ["journal", "inodes"]), ("nova-cow", ["inodes"]), ("vsm", [])])
 def test_threads_with_own_files_wait_for_the_medium_and_for_locks_of_the_file_system(fs, names):
     run = replay("traces/varmail.parquet", fs, by="op", footprints="none").runs[0]
     held = holds(run, medium.read("nvdimm"), [])
@@ -117,14 +115,13 @@ def test_bounds(amounts, shared, fs):
     assert sum(hold.time for hold in held.values()) <= alone * (1 + 1e-9)
 
 
-def test_a_call_with_several_locks_waits_at_one():
-    """At the widest that it holds to its end, or else at that which it holds longest."""
+def test_a_call_waits_at_the_widest_lock_that_it_holds_to_its_end():
     names = ["create", "mkdir", "unlink", "rmdir"]
     both = {"rename": ["rename"], "inodes": names}
     opens = {"name": ["stat", "open", "close"]}
     assert in_common("ext2", ["file"]) == {"inode": ["write", "truncate", "fsync"], **both, **opens}
     assert in_common("ext4", []) == {"journal": ["fsync", "sync"], "inodes": names, "rename": ["rename"]}
-    assert in_common("pmfs-4k", ["file"]) == in_common("not-here", ["file"]) == {} and in_common("nova-cow", []) == both
+    assert in_common("vsm", ["file"]) == in_common("not-here", ["file"]) == {} and in_common("nova-cow", []) == both
     assert [*in_common("ext4", ["file", "directory", "process"])] == ["journal", "mmap", "directory", "inode", "name"]
 
 
@@ -139,14 +136,14 @@ def test_every_declared_lock_is_of_known_calls_and_has_a_source():
 
 
 def test_what_is_not_declared_is_said():
-    runs = [appends(fs) for fs in ("pmfs-4k", "nova-cow")]
-    assert "pmfs-4k: locks not modelled: nothing is declared" in sentences(runs, [])
+    runs = [appends(fs) for fs in ("vsm", "nova-cow")]
+    assert "vsm: locks not modelled: nothing is declared" in sentences(runs, [])
     assert rows(runs, [2])[0]["locks"] is None and [*rows(runs, [2])[1]["locks"]] == ["rename", "inodes"]
 
 
 def test_a_run_without_its_kinds_of_calls_is_refused():
     run = replay(WORK, "nova-cow", footprints="none").runs[0]
-    assert under_load(replay(WORK, "pmfs-4k", footprints="none").runs[0], [2])
+    assert under_load(replay(WORK, "vsm", footprints="none").runs[0], [2])
     with pytest.raises(
         UsageError, match=r"no time of each kind of call of nova-cow, for its locks; replay by operation"
     ):
@@ -166,18 +163,18 @@ def test_the_command_shows_locks_and_writes_them(tmp_path):
         return CliRunner().invoke(cli.main, list(args))
 
     run("synth", "pattern", "--op", "append", "--unit", "4KiB", "--file-size", "64KiB", "--calls", "16", "-o", trace)
-    given = ("replay", trace, "--fs", "ext4-dax,pmfs-4k", "--footprints", "none", "--threads", "1,4")
+    given = ("replay", trace, "--fs", "ext4-dax,vsm", "--footprints", "none", "--threads", "1,4")
     shown = run(*given, "--shared", "file", "--rows", "time", "--by", "site", "-o", out, "--format", "markdown")
     assert shown.exit_code == 0, shown.output
     printed = run(*given, "--shared", "file", "--rows", "time")
     assert "in common: medium, file system, file (estimate)" in printed.stdout and "inode lock, ns" in printed.stdout
-    assert "pmfs-4k: locks not modelled: nothing is declared" in printed.stdout
+    assert "vsm: locks not modelled: nothing is declared" in printed.stdout
     written = json.loads((tmp_path / "r.json").read_text())["manifest"]["threads"]
     assert [(row["fs"], row["threads"]) for row in written] == [
         ("ext4-dax", 1),
         ("ext4-dax", 4),
-        ("pmfs-4k", 1),
-        ("pmfs-4k", 4),
+        ("vsm", 1),
+        ("vsm", 4),
     ]
     assert written[1]["waiting_at_ns"]["inode"] > 0
     assert json.loads(run(*given, "--shared", "file", "--json").stdout)["manifest"]["threads"] == written
