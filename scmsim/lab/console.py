@@ -54,10 +54,11 @@ def diagnose(text: str, messages: str, status: int | None) -> str:
 
 def _fault(lines: list[str]) -> str:
     """Return the kernel's first fault report before its panic, and the faulting instruction; "" without a report."""
-    report = next((line for line in lines if _REPORT.search(line)), None)
-    places = (match for line in lines if (match := _PLACE.search(line)))
+    at = next((number for number, line in enumerate(lines) if _REPORT.search(line)), None)
+    # from the report on, because an earlier warning names a place of its own
+    places = (match for line in lines[at or 0 :] if (match := _PLACE.search(line)))
     place = next(places, None)
-    found = f"; {_cut(_said(report))}" if report else ""
+    found = f"; {_cut(_said(lines[at]))}" if at is not None else ""
     if place:
         found += f"; in {place[1] or 'unknown code'} ({_cut(place[0])})"
     return found

@@ -399,6 +399,8 @@ def test_a_panic_shows_what_the_kernel_said_of_the_fault():
     assert "; in winefs_new_inode (RIP: 0010:winefs_new_inode+0xb1/0x2a0 [winefs])" in line and "console" not in line
     place = "[ 1.0] kernel BUG at fs/pmfs/inode.c:12!\n[ 1.0] RIP: 0010:0x0\n[ 1.0] Kernel panic - not syncing: x\n"
     assert "kernel BUG at fs/pmfs/inode.c:12!; in unknown code (RIP: 0010:0x0)" in console.diagnose(place, "", 0)
+    warned = "[ 0.9] WARNING: CPU: 0 PID: 1 at mm/vmalloc.c:2876\n[ 0.9] RIP: 0010:__vmalloc_node_range+0x24d/0x2d0\n"
+    assert "; in unknown code" in console.diagnose(warned + place, "", 0)  # the place of the fault, not of the warning
 
 
 def test_finished_is_the_guests_own_word():
