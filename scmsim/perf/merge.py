@@ -58,7 +58,7 @@ def _check_places(readings: Sequence[Reading]) -> None:
     for event, counts in groups.items():
         if len({(one.interval is None, _level(one.cpu)) for one in counts}) > 1:
             raise UsageError(
-                f"{event!r} was counted more than once, as a whole and in parts; give each perf stat a file of its own"
+                f"{event!r} was counted more than once, as a whole and in parts; write each run of perf stat to its own file"
             )
         names = {one.cgroup or "" for one in counts}
         nested = next(((a, b) for a in names for b in names if a != b and _holds(a, b)), None)
@@ -70,7 +70,10 @@ def _check_places(readings: Sequence[Reading]) -> None:
 
 
 def _level(place: str) -> str:
-    """Return "" for the whole, "CPU", "S-D-C" ... for places of the system, or "task"."""
+    """Return the kind of place that a count is for.
+
+    The kind is "" for the whole system, "CPU", "S-D-C" ... for a part of the system (without its numbers), else "task".
+    """
     return re.sub(r"\d+", "", place) if not place or _OF_THE_SYSTEM.match(place) else "task"
 
 
