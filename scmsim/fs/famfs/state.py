@@ -70,7 +70,7 @@ def start(params: dict, files: Files) -> State:
     capacity, log = params["capacity"], params["log"]
     units, reserved = capacity >> t.UNIT_SHIFT, 1 + (log >> t.UNIT_SHIFT)
     if log < LOG_SMALLEST or log % t.UNIT:
-        raise UsageError(f"log {format_bytes(log)} does not work; give a multiple of 2MiB from 8MiB on")
+        raise UsageError(f"log = {format_bytes(log)} is not allowed; give a multiple of 2MiB, at least 8MiB")
     if units <= reserved or capacity > LARGEST:
         raise UsageError(
             f"capacity {format_bytes(capacity)} is out of range; give {format_bytes((reserved + 1) << t.UNIT_SHIFT)} (superblock, "

@@ -119,7 +119,7 @@ def test_strips_are_runs_of_different_buckets_and_chunks_take_turns(strips, orde
         ({"strips": 4, "buckets": 3}, "buckets = 3 is out of range; give 4"),
         ({"chunk": "3MiB"}, "chunk = 3MiB is not allowed; give a power of two"),
         ({"strips": 2, "capacity": "4GiB", "buckets": 8}, "less than 1GiB each"),
-        ({"log": "9MiB"}, "log 9MiB does not work"),
+        ({"log": "9MiB"}, "log = 9MiB is not allowed"),
         ({"capacity": "10MiB"}, "out of range"),
         ({"chase": 5000}, "chase = 5000 is out of range"),
     ],
