@@ -92,8 +92,8 @@ def _one_of(several: Sequence[Reading], notes: list[str]) -> Reading:
     apart = max(values) - min(values) > _ALIKE * max(values)
     if apart and any(one.running_percent > 99.995 for one in counts):
         raise UsageError(
-            f"{counts[0].event!r} was counted more than once ({min(values):,} and {max(values):,}); give each perf stat a file of "
-            "its own, and each event once"
+            f"{counts[0].event!r} was counted more than once ({min(values):,} and {max(values):,}); "
+            "write each run of perf stat to its own file, and name each event once"
         )
     best = max(counts, key=lambda one: one.running_percent)
     if max(values) != min(values):
