@@ -58,14 +58,16 @@ def form_of(path: "str | os.PathLike[str]", name: str | None = None) -> Form:
         name = _EXTENSIONS.get(suffixes[-1] if suffixes else "")
         if name is None:
             raise UsageError(
-                f"cannot tell the format of {os.fspath(path)!r}; the name must end in {', '.join(_EXTENSIONS)} (each but "
-                f".parquet may be followed by {' or '.join(_COMPRESSED)}); or give the format (--accesses-format)"
+                f"cannot tell the format of {os.fspath(path)!r} from its name; give --accesses-format, or end the name in "
+                f"{', '.join(_EXTENSIONS)} (all but .parquet may be compressed: {', '.join(_COMPRESSED)})"
             )
     expect("accesses_format", name, str, f"one of {', '.join(FORMATS)}")
     if name not in FORMATS:
         raise unknown("format of accesses", name, FORMATS)
     if name == "parquet" and compressed:
-        raise UsageError(f"{os.fspath(path)!r}: Parquet is compressed inside; leave out {compressed!r}")
+        raise UsageError(
+            f"{os.fspath(path)!r}: Parquet files are compressed internally; leave {compressed!r} out of the name"
+        )
     return Form(name, compressed)
 
 

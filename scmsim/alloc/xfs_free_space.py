@@ -18,7 +18,7 @@ FIELDS = [
 
 # A row of the table of groups, one word each:
 RUN_AT = 0  # start of a long free run
-RUN = 1  # blocks of that run, or fewer
+RUN = 1  # lower bound of that run's length, blocks
 IS_LONGEST = 2  # 1: no free run of the group is longer
 BUSY = 3  # root of the tree of busy extents; 0 if no block is busy
 GROUP_WORDS = 4

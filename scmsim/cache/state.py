@@ -48,7 +48,7 @@ LEVEL = np.dtype(
             ("first", "i8"),  # first slot in the arena
             ("sets", "i8"),
             ("mask", "i8"),  # sets - 1 if the number of sets is a power of two, else -1
-            ("lanes", "i8"),  # slots of a set
+            ("lanes", "i8"),  # slots per set: `ways` rounded up for the vector search
             ("ways", "i8"),
             ("holds", "i8"),  # which lines of the nearer levels this level also holds: index into FILLS
         ],
@@ -141,7 +141,9 @@ def check_fills(tables: Sequence[Mapping[str, Any]]) -> None:
         if k < LEVELS and fill == FILLS[EXCLUSIVE]:
             raise UsageError(f"level {k} cannot be {fill!r}; only the third level can be")
         if k == 1 and fill == FILLS[INCLUSIVE]:
-            raise UsageError(f"level 1 cannot be {fill!r}; no level is nearer to the core")
+            raise UsageError(
+                f"level 1 cannot be {fill!r}, since no level is nearer to the core; use {FILLS[NON_INCLUSIVE]!r}"
+            )
 
 
 def _sets(table: Mapping[str, Any]) -> int:

@@ -13,7 +13,7 @@ Keys above the rows apply to every row; a row's own keys override them, and a ro
     variant = { shift = 12 }                        # arguments of `start` in addition to the parameters and the files
 
 `code` states where those of a model's functions are that are not at their default place (CODE): "file.name" in the family's
-folder, or a whole path such as "scmsim.fs.nova.operations.emit".  The table `by.PARAMETER.VALUE` is added to the variant if
+folder, or a full path such as "scmsim.fs.nova.operations.emit".  The table `by.PARAMETER.VALUE` is added to the variant if
 PARAMETER has this VALUE.  `parameters.toml` beside the families has the parameters that several families share.
 """
 
@@ -25,7 +25,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from scmsim.core import locks, signature, toml
-from scmsim.core.errors import UsageError, unknown
+from scmsim.core.errors import UsageError, shown, unknown
 from scmsim.core.file_cache import per_file
 from scmsim.core.schema import Mistakes, Rule, both, flag, listed, named, table, text, unknown_key, whole
 from scmsim.core.units import parse_param
@@ -228,7 +228,10 @@ _parameters = toml.reader(named(_declaration))
 
 def _place(value: Any) -> str:
     if not isinstance(value, str) or not _PLACE.fullmatch(value):
-        raise UsageError('must be "file.name" in this folder, or a whole path such as "scmsim.fs.nova.operations.emit"')
+        raise UsageError(
+            'must be "file.name" in this folder or a full path such as "scmsim.fs.nova.operations.emit", '
+            f"not {shown(value)}"
+        )
     return value
 
 

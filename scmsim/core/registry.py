@@ -77,7 +77,7 @@ def _users(kind: str) -> dict[str, tuple[pathlib.Path, str | None]]:
     for root in _roots()[1:]:
         for name, file in _named(kind, root):
             if name in bundled:
-                problem: str | None = f"{str(file)!r} has the name of the bundled {kind} {name!r}; choose another"
+                problem: str | None = f"{str(file)!r} has the name of the bundled {kind} {name!r}; choose another name"
             else:
                 problem = user_plugins.problem(file, KINDS[kind][2])
             if problem is not None:

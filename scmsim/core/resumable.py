@@ -100,7 +100,9 @@ def opened(path: str | os.PathLike[str], kind: Kind, identity: Mapping[str, Any]
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise EnvironmentProblem(f"another run uses {str(path)!r}; wait for it, or choose another -o") from None
+            raise EnvironmentProblem(
+                f"another run uses {str(path)!r}; wait for it, or give -o the name of another folder"
+            ) from None
         folder.sweep()
         if not (folder.path / kind.name).exists():
             write(folder.path / kind.name, json.dumps({"format": FORMAT, kind.name: identity}, indent=2))
@@ -129,14 +131,17 @@ def check(path: pathlib.Path, kind: Kind, identity: Mapping[str, Any]) -> None:
             ) from None
         return
     except (OSError, ValueError) as error:
-        raise UsageError(f"{str(path / kind.name)!r} cannot be read: {error}; choose another -o") from None
+        raise UsageError(
+            f"{str(path / kind.name)!r} cannot be read: {error}; give -o the name of a new folder"
+        ) from None
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:
-        raise UsageError(f"{str(path)!r} was made by another version of scmsim; choose another -o")
+        raise UsageError(f"{str(path)!r} was made by another version of scmsim; give -o the name of a new folder")
     theirs, mine = stored.get(kind.name, {}), json.loads(json.dumps(identity))
     changed = [key for key in mine if not isinstance(theirs, dict) or theirs.get(key) != mine[key]]
     if changed:
         raise UsageError(
-            f"{str(path)!r} holds another {kind.name} ({', '.join(changed)} differ); choose another -o, or go on with the old file"
+            f"{str(path)!r} holds another {kind.name} ({', '.join(changed)} differ); "
+            "give -o the name of a new folder, or go on with the old file"
         )
 
 

@@ -101,9 +101,7 @@ def _check_summary(value: Any) -> None:
 
 def _check_params(value: Any) -> None:
     if not isinstance(value, dict):
-        raise UsageError(
-            f'must be a table such as {{"log": ("16MiB", "bytes", "size of the log")}}, not {shown(value)}'
-        )
+        raise UsageError(f'must be a dict such as {{"log": ("16MiB", "bytes", "size of the log")}}, not {shown(value)}')
     for name, declared in value.items():
         if not isinstance(declared, tuple | list) or len(declared) != 3 or not isinstance(declared[1], str):
             raise UsageError(f'of {shown(name)} must be (default, unit, meaning) such as ("16MiB", "bytes", "size")')
@@ -115,7 +113,7 @@ def _check_params(value: Any) -> None:
 
 def _check_sites(value: Any) -> None:
     if not isinstance(value, dict) or not all(isinstance(text, str) for pair in value.items() for text in pair):
-        raise UsageError(f'must be a table such as {{"log": "log", "copy": "data"}}, not {shown(value)}')
+        raise UsageError(f'must be a dict such as {{"log": "log", "copy": "data"}}, not {shown(value)}')
     from scmsim.core.records import KINDS  # imports NumPy, which a list of plug-ins without SITES does not need
 
     for site, kind in value.items():

@@ -79,7 +79,10 @@ def _weights(run: Run, counter: str) -> Iterator[tuple[str, int]]:
 
 
 def _name(run: Run, runs: Sequence[Run]) -> str:
-    """Return a label that distinguishes a run: its file system, and its other names and cell values that vary among runs."""
+    """Return a label that distinguishes a run: its file system, and each of these that differs among the runs.
+
+    These are the machine, the paging, the medium and the values of the cell (for example a sweep's parameters).
+    """
     parts = [run.fs]
     for key in ("machine", "paging", "medium"):
         if len({other.names()[key] for other in runs}) > 1:

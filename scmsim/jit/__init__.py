@@ -57,8 +57,8 @@ class _Teller(event.Listener):
 
 event.register("numba:compile", _Teller())
 
-# LLVM replaces a loop that only counts by a formula, which may divide numbers of 128 bits.  That is a function of the compiler's
-# library, which numba does not name, and a kernel with a call to an unknown function has the address 0.
+# LLVM replaces a counting loop with a closed formula that may need a 128-bit division, which is a call of a libgcc function.  numba
+# does not register these functions, and a kernel that calls an unregistered function has the address 0.
 with contextlib.suppress(OSError, AttributeError):
     _library = ctypes.CDLL("libgcc_s.so.1")
     for _name in ("__divti3", "__modti3", "__udivti3", "__umodti3"):

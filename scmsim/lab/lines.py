@@ -58,7 +58,10 @@ def check(name: str, table: Mapping[str, Any]) -> Caches:
     caches = cache.build(table)
     sets = int(caches.record[0]["level"][0]["sets"])
     if sets % SETS:
-        raise UsageError(f"the L1D of machine {name!r} has {sets} sets; the lab records lines for a multiple of {SETS}")
+        raise UsageError(
+            f"the L1D of machine {name!r} has {sets} sets; the lab's recording is exact only for a multiple of {SETS} sets; "
+            "choose another machine"
+        )
     return caches
 
 

@@ -117,7 +117,10 @@ def plan_of(source: Source, cpus: int = 1) -> Plan:
     Raises UsageError for operations that a crash check does not support.
     """
     if source.rows > MOST_OPERATIONS:
-        raise UsageError(f"the trace has {source.rows:,} operations, lab crash takes {MOST_OPERATIONS:,}; cut it first")
+        raise UsageError(
+            f"the trace has {source.rows:,} operations, lab crash takes at most {MOST_OPERATIONS:,}; "
+            "shorten it with 'scmsim trace cut'"
+        )
     found = from_trace(source, cpus)
     operations = found.operations[len(found.operations) - source.rows :]
     if (operations["op"] == MMAP).any():
@@ -170,7 +173,9 @@ def record(setting: Setting, system: System, plan: Plan, folder: pathlib.Path) -
             "are not known: the rehearsal before the recording did not execute it; try the run again"
         )
     if problem:
-        raise EnvironmentProblem(f"the trace stores more than {MOST_BYTES >> 30} GiB to the device; cut it first")
+        raise EnvironmentProblem(
+            f"the trace stores more than {MOST_BYTES >> 30} GiB to the device; shorten it with 'scmsim trace cut'"
+        )
     return found
 
 

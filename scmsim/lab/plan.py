@@ -122,7 +122,10 @@ def from_trace(source: Source, cpus: int = 1, layout: bool = False, whole_paths:
     Raises UsageError for operations that are not system calls (of memory objects), or if they do not fit in the guest.
     """
     if source.rows > MAX_OPERATIONS:
-        raise UsageError(f"the trace has {source.rows:,} operations, the lab takes {MAX_OPERATIONS:,}; cut it first")
+        raise UsageError(
+            f"the trace has {source.rows:,} operations, the lab takes at most {MAX_OPERATIONS:,}; "
+            "shorten it with 'scmsim trace cut'"
+        )
     parts, regions = [], [Region(name) for name in OPS]
     threads: dict[int, int] = {}  # in the order of their first operations
     for batch in source.batches():
@@ -135,7 +138,7 @@ def from_trace(source: Source, cpus: int = 1, layout: bool = False, whole_paths:
             )
         moved = int(rows["length"][np.isin(rows["op"], (READ, WRITE))].max(initial=0))
         if moved > _MAX_LENGTH:
-            raise UsageError(f"an operation moves {moved} bytes; the lab takes {_MAX_LENGTH} at most")
+            raise UsageError(f"an operation moves {moved} bytes, the lab takes at most {_MAX_LENGTH}")
         counted = (rows["flag"] & SETUP) == 0
         out = np.zeros(len(rows), OPERATION)
         for name in ("op", "file", "file2", "offset", "length", "buffer"):
@@ -166,11 +169,11 @@ def from_trace(source: Source, cpus: int = 1, layout: bool = False, whole_paths:
 
 
 def microbench(units: Sequence[int], total: int = 16 << 20, passes: Sequence[str] = PASSES, names: int = 0) -> Plan:
-    """Return the plan of the microbenchmark: for each unit a file is appended, rewritten, read, and appended with fsync.
+    """Return the plan of the microbenchmark: for each unit, append to a file, rewrite, read, and append with fsync.
 
     `units` are the bytes per call, `total` is the bytes per pass (`wsync` has at most 256 calls), `passes` are the passes that
-    are counted.  `names` is the number of files for the passes over names (`NAMESPACE`), each of which ends with a syncfs; 0 for
-    no such pass.
+    are counted.  `names` is the number of files of the passes over names (`NAMESPACE`); 0: no such passes.  A syncfs follows each
+    pass over names.
     """
     rows: list[np.ndarray] = []
     regions: list[Region] = []

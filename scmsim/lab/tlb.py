@@ -67,7 +67,7 @@ def by_row(measured: Measured, machine: str) -> dict[str, np.ndarray]:
 
 
 def places(region: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return the row of counters to which each access is counted, by its region and log2 of its page's bytes (`order`)."""
+    """Return, for each access, the row of counters that counts it: by its region and log2 of its page's bytes (`order`)."""
     sizes = (order >= 21).astype(np.int64) + (order >= 30)
     out: np.ndarray = region * len(SIZES) + sizes
     return out

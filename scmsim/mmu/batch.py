@@ -163,7 +163,7 @@ def first_level(s, page, addresses, index):
             continue
         previous = address
         number = (address & low) >> order
-        # space bits apply to user addresses only: address >> 63 is -1 in the kernel half
+        # the address-space tag applies to user addresses only: address >> 63 is -1 in the kernel half
         tag = number << order | order | (space & ~(address >> 63))
         index[n] = i
         if row:

@@ -51,7 +51,7 @@ class Seen:
 
     registers: Registers
     flags: frozenset[str] = frozenset()  # of /proc/cpuinfo
-    cpus: int = 1  # cores
+    cpus: int = 1  # physical cores; logical CPUs if /proc/cpuinfo lists no cores
     ghz: float = 0.0
     ghz_source: str = ""
     ceiling: int | None = None

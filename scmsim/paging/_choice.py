@@ -25,7 +25,10 @@ def choose(fs: str, asked: str | None, largest_page: str | int) -> tuple[str, st
     policy = own if asked is None else asked
     registry.path("paging", policy)
     if policy == OWN and own != OWN:
-        raise UsageError(f"{fs} does not map persistent memory itself, so it cannot use paging {OWN!r}; choose another")
+        raise UsageError(
+            f"{fs} does not map persistent memory itself, so it cannot use paging {OWN!r}; "
+            "choose another paging ('scmsim list paging')"
+        )
     if own == OWN:
         return policy, OWN
     smaller = registry.literals("paging", policy).get("SMALLER")  # (policy to run instead, minimum largest page)

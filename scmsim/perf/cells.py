@@ -53,5 +53,5 @@ def check_space(path: pathlib.Path, needed: int) -> None:
         unit, shift = ("KiB", 10) if needed < 10 << 20 else ("MiB", 20)
         raise EnvironmentProblem(
             f"{str(path)!r} has {free >> shift:,} {unit} free, the results need {-(-needed >> shift):,} {unit}; "
-            "choose another -o, or free some space"
+            "give -o the name of a folder on another device, or free some space"
         )

@@ -32,7 +32,7 @@ TOTAL = 10 << 30
 _FS_NAMES = {"EXT4": "ext4", "EXT4DAX": "ext4-dax", "NOVA": "nova"}
 _FORM = re.compile(r"form_(?P<event>.+)_(?P<fs>[A-Za-z0-9-]+)\.txt")
 
-# Columns of the emulated machine's CSV, per call -> counters.  Its other columns keep their names.
+# Columns of the emulated machine's CSV (values per call) -> counters.  Its other columns keep their names.
 _LAB = {
     "ins_call": "instructions",
     "ld_norep_call": "mem_inst_retired_all_loads",
@@ -52,7 +52,8 @@ class About:
     """Facts about measurements that the files do not state."""
 
     fs: str = ""  # label of the file system of perf's files; "": the name of the file
-    # name in the result by name in a file, e.g. {"NOVA": "nova-cow"}; the thesis's three become ext4, ext4-dax and nova
+    # name in the result by name in a file, e.g. {"NOVA": "nova-cow"}; by default the thesis's names EXT4, EXT4DAX and NOVA become
+    # ext4, ext4-dax and nova
     names: Mapping[str, str] | None = None
     cell: Mapping[str, Any] | None = None  # `operation`, `file_bytes`, `unit_bytes` of perf's files
     calls: int = 0  # calls that perf's files cover; 0 if unknown
@@ -209,8 +210,7 @@ def _number(text: str, what: str, number: int) -> float:
 
 def _form(path: pathlib.Path, text: str) -> tuple[str, str, list[float]]:
     match = _FORM.fullmatch(path.name)
-    if not match:
-        raise UsageError("a column of the thesis is named form_<event>_<FS>.txt")
+    assert match  # `_kind` has checked the name
     column = [
         _number(word, "a value", number) for number, line in enumerate(text.splitlines(), 1) for word in line.split()
     ]

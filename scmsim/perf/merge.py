@@ -58,7 +58,7 @@ def _check_places(readings: Sequence[Reading]) -> None:
     for event, counts in groups.items():
         if len({(one.interval is None, _level(one.cpu)) for one in counts}) > 1:
             raise UsageError(
-                f"{event!r} was counted more than once, as a whole and in parts; give each perf stat a file of its own"
+                f"{event!r} was counted more than once, as a whole and in parts; write each run of perf stat to its own file"
             )
         names = {one.cgroup or "" for one in counts}
         nested = next(((a, b) for a in names for b in names if a != b and _holds(a, b)), None)
@@ -70,7 +70,10 @@ def _check_places(readings: Sequence[Reading]) -> None:
 
 
 def _level(place: str) -> str:
-    """Return "" for the whole, "CPU", "S-D-C" ... for places of the system, or "task"."""
+    """Return the kind of place that a count is for.
+
+    The kind is "" for the whole system, "CPU", "S-D-C" ... for a part of the system (without its numbers), else "task".
+    """
     return re.sub(r"\d+", "", place) if not place or _OF_THE_SYSTEM.match(place) else "task"
 
 
@@ -89,8 +92,8 @@ def _one_of(several: Sequence[Reading], notes: list[str]) -> Reading:
     apart = max(values) - min(values) > _ALIKE * max(values)
     if apart and any(one.running_percent > 99.995 for one in counts):
         raise UsageError(
-            f"{counts[0].event!r} was counted more than once ({min(values):,} and {max(values):,}); give each perf stat a file of "
-            "its own, and each event once"
+            f"{counts[0].event!r} was counted more than once ({min(values):,} and {max(values):,}); "
+            "write each run of perf stat to its own file, and name each event once"
         )
     best = max(counts, key=lambda one: one.running_percent)
     if max(values) != min(values):

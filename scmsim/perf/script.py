@@ -38,7 +38,7 @@ class Symbol(NamedTuple):
 
 @dataclass
 class Profile:
-    """Rows by event, most `own` events first, and the sum of all events by name."""
+    """Rows sorted by event, then by `own` (largest first), and the total of each event."""
 
     rows: list[Symbol] = field(default_factory=list)
     events: dict[str, int] = field(default_factory=dict)

@@ -114,7 +114,7 @@ def _check_folder(folder: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISDIR(mode):
-        raise UsageError(f"{str(folder)!r} is not a folder (nor may it be a link); name an empty or new folder")
+        raise UsageError(f"{str(folder)!r} is not a folder, or is a link to one; name an empty or new folder")
     if not (folder / MARKER).exists() and any(folder.iterdir()):
         raise UsageError(
             f"folder {str(folder)!r} holds files and was not made by 'scmsim perf setup'; name an empty one"

@@ -2,7 +2,7 @@
 
 The operations of a pass and the state before the pass determine what it does.  So once the state after a pass equals the state
 after an earlier pass of the same operations, the passes between the two states repeat forever and add the same counts each time.
-The result is bit by bit that of a replay of every pass.  The whole state is compared, except for
+The result equals that of a replay of every pass bit for bit.  The whole state is compared, except for
 - counts that nothing depends on (a model lists its own in `STATISTICS`; only whether each is 0 is compared), and
 - two clocks that advance evenly: the time of the trace, and the MMU's cycles, with which the times of its busy walkers move.
 A model that acts on the passing of time reports until when it stays quiet (`quiet_until`), given the time of the earlier

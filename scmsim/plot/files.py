@@ -35,9 +35,7 @@ def check(path: str | os.PathLike[str]) -> pathlib.Path:
     """
     suffix = pathlib.Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise UsageError(
-            f"{os.fspath(path)!r} ends in none of {', '.join(SUFFIXES)}; choose the format by the file's name"
-        )
+        raise UsageError(f"{os.fspath(path)!r} must end in one of {', '.join(SUFFIXES)}; the ending selects the format")
     writable(path)
     altair()
     return pathlib.Path(path)

@@ -18,7 +18,7 @@ _IN_ALL = " in all"
 
 
 class _Topic(NamedTuple):
-    """A figure and its name in sentences; for a figure per call, `total` returns the count of the whole run."""
+    """A figure of a run and the words for it in the summary; for a figure per call, `total` returns the whole run's count."""
 
     what: str
     value: Figure

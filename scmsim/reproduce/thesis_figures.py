@@ -162,7 +162,7 @@ def _growth(quick: bool) -> Chart:
 
 
 def _profile(figure: int, quick: bool) -> Chart:
-    """Draw Figures 24, 25, 32 to 34: the traffic by mechanism."""
+    """Draw one of Figures 24, 25 and 32 to 34: the traffic by mechanism."""
     profile = PROFILES[figure]
     total = 64 * MI if quick else profile.total * GI
     run = thesis._writes(profile.fs, profile.unit, total)[profile.fs]

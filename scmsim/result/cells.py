@@ -111,7 +111,9 @@ def cells(result: Result, names: Mapping[str, str] | None = None, ignore: Iterab
         for part in ("machine", "paging", "medium", *others):
             found = sorted({str({**run.cell, **run.names()}.get(part)) for run in runs})
             if len(found) > 1:
-                raise UsageError(f"{key} was run with {part} {' and '.join(found)}; compare results of one {part} each")
+                raise UsageError(
+                    f"{key} was run with {part} {' and '.join(found)}; give results with only one {part} each"
+                )
     return {key: Cell(key, runs) for key, runs in groups.items()}
 
 

@@ -228,9 +228,9 @@ def fill(run: Run) -> None:
 
 
 def _is_measured(run: Run, name: str, value: float) -> bool:
-    """Return whether measured cells apply to a figure: the run has calls, costs and, for TLB figures, footprints.
+    """Return whether a figure can get an interval from measured errors.
 
-    A figure that is a small count has none.
+    The run must count calls and charge costs and, for TLB figures, replay footprints.  Counts below _FEW get no interval.
     """
     if not run.is_charged or run.unit != "call" or (name.startswith("dtlb") and FOOTPRINTS not in run.params):
         return False

@@ -38,12 +38,12 @@ def _walk(value: Any, shape: str, rule: Rule, where: str) -> None:
             raise ValueError(f"{printable(where)[:200]} is {repr(value)[:40]}; it must be {rule.words}")
     elif shape[0] == "l":
         if not isinstance(value, list):
-            raise ValueError(f"{where} must be a list")
+            raise ValueError(f"{where} is {repr(value)[:40]}; it must be a list")
         for number, one in enumerate(value):
             _walk(one, shape[1:], rule, f"{where}[{number}]")
     else:
         if not isinstance(value, dict):
-            raise ValueError(f"{printable(where)[:200]} must be a table")
+            raise ValueError(f"{printable(where)[:200]} is {repr(value)[:40]}; it must be a JSON object")
         for name, one in value.items():
             if not _is_text(name):
                 raise ValueError(f"{where} has a name that is not {_TEXT.words}")

@@ -36,7 +36,10 @@ def read(path: str | os.PathLike[str]) -> Result:
     try:
         rows = pyarrow.parquet.read_table(table).to_pylist()
     except FileNotFoundError:
-        raise UsageError(f"no {RESULTS} in {str(path)!r}: the sweep was stopped; run the same command again") from None
+        raise UsageError(
+            f"{str(path)!r} has no {RESULTS}: the sweep was stopped before its end; "
+            "run the same 'scmsim sweep' command again to finish it"
+        ) from None
     except (pyarrow.ArrowException, OSError) as error:
         raise UsageError(f"{str(table)!r} cannot be read ({str(error).splitlines()[0]}); run the sweep again") from None
     if not rows:

@@ -35,10 +35,13 @@ def cut_trace(
     int
         Rows written.
 
-    Raises UsageError for an empty span, or for a span that contains no row.
+    Raises UsageError for a negative time, an empty span, or a span that contains no row.
     """
     different(out, source)
-    if start < 0 or (stop is not None and stop <= start):
+    if start < 0 or (stop is not None and stop < 0):
+        name, time = ("start", start) if start < 0 else ("end", stop)
+        raise UsageError(f"the {name} of the span is {time} ns, a negative time; give 0 or more")
+    if stop is not None and stop <= start:
         raise UsageError(f"the span from {start} ns to {stop} ns is empty; give a start below the end")
     trace = open_trace(source)
     sizes, renumber, inside = Sizes(trace.files), Renumber(trace.files), 0
@@ -49,7 +52,8 @@ def cut_trace(
         inside += int(counted.sum())
     if not inside:
         raise UsageError(
-            f"no row of {str(source)!r} is in that span; the trace lasts {_last(trace)} ns ('scmsim trace info')"
+            f"no row of {str(source)!r} is from {start} ns to {'the end' if stop is None else f'{stop} ns'}; "
+            f"the trace lasts {_last(trace)} ns (see 'scmsim trace info')"
         )
 
     def kept() -> Iterator[np.ndarray]:

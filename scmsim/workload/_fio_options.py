@@ -53,7 +53,8 @@ _REFUSED = {
     "include": "include is not followed; put the lines of that file in its place",
     "kb_base": "kb_base changes the meaning of k; take kb_base out and write the sizes for kb_base=1024",
 }
-PACED = PACING | {"rate", "rate_iops", "rate_min", "rate_iops_min", "flow"}  # and options with checked values
+# PACING and the options of the clock whose values are checked
+PACED = PACING | {"rate", "rate_iops", "rate_min", "rate_iops_min", "flow"}
 _DIRECTIONS = {
     "read": (1, 0, 0), "write": (0, 1, 0), "rw": (1, 1, 0), "readwrite": (1, 1, 0),
     "randread": (1, 0, 1), "randwrite": (0, 1, 1), "randrw": (1, 1, 1), "trim": (1, 0, 0), "randtrim": (1, 0, 1),
@@ -92,7 +93,7 @@ def size(text: str, at: str, percent: bool = False) -> int:
     match = re.fullmatch(r"(\d{1,18}|0x[0-9a-f]{1,15})([kmgtp]i?|)b?", text.lower())
     value = int(match[1], 0 if match[1].startswith("0x") else 10) * _SUFFIXES[match[2]] if match else -1
     if not 0 <= value < 1 << 60:
-        form = "4096, 4k, 64m, 1g or 50%" if percent else "4096, 4k, 64m or 1g (no per cent)"
+        form = "4096, 4k, 64m, 1g or 50%" if percent else "4096, 4k, 64m or 1g (a percentage is not allowed here)"
         raise UsageError(f"{at}: {text!r} is not a size; write it like {form}")
     return value
 

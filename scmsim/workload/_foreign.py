@@ -43,9 +43,11 @@ def postmark(text: str, where: str) -> Params:
             runs += 1
             continue
         if words[0] != "set" or len(words) < 2:
-            raise UsageError(f"{at}: {unknown('modelled command of Postmark', words[0], ('set', 'run', 'quit'))}")
+            raise UsageError(f"{at}: Postmark's command {words[0][:40]!r} is not modelled; use set, run or quit")
         if runs:
-            raise UsageError(f"{at}: settings after a run start a second run, which is not modelled; split the file")
+            raise UsageError(
+                f"{at}: a 'set' after 'run' begins a second run, which is not modelled; use one file per run"
+            )
         locations += words[1] == "location"
         _set(given, words[1], words[2:], at)
     if runs != 1 or locations > 1:

@@ -43,6 +43,7 @@ _OPENING = np.array([CREATE, OPEN, OPEN, UNLINK])
 _BATCH = 1 << 14  # actions per array of STEPs
 _DRAWS = 1 << 15
 _LIMIT = 1 << 31  # limit of C's int
+_COUNTS = ("files", "transactions", "subdirectories", "size_high", "read", "write")
 
 
 class Draws:
@@ -94,7 +95,9 @@ class Workload(Stream):
             max(p.files, p.transactions, p.size_high, p.read, p.write) >= _LIMIT
             or min(p.transactions, p.subdirectories) < 0
         ):
-            raise UsageError("Postmark counts in C's int: give numbers from 0 to 2^31 - 1")
+            given = {name: getattr(p, name) for name in _COUNTS}
+            wrong = max(given, key=lambda name: (given[name] < 0, given[name]))
+            raise UsageError(f"{wrong} = {given[wrong]}: Postmark counts in C's int; give 0 to 2^31 - 1")
         self.count, self.transactions, self.low, self.high = p.files, p.transactions, p.size_low, p.size_high
         self.blocks = {_READ: p.read, _CREATE: p.write, _APPEND: p.write}
         self.buffered, self.seed = bool(p.buffering), p.seed

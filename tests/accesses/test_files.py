@@ -181,7 +181,7 @@ def test_unknown_formats_are_refused_with_what_is_allowed(tmp_path):
     assert accesses.form_of("a.csv", "champsim") == ("champsim", "") and accesses.form_of("a.U64.XZ") == ("u64", ".xz")
     with pytest.raises(UsageError, match="did you mean 'ramulator'"):
         accesses.form_of("a", "ramulatr")
-    with pytest.raises(UsageError, match=r"leave out '\.xz'"):
+    with pytest.raises(UsageError, match=r"leave '\.xz' out of the name"):
         accesses.form_of("a.parquet.xz")
     with pytest.raises(UsageError, match="accesses must be"):
         accesses.form_of(7)

@@ -175,7 +175,7 @@ def test_runs_on_several_machines_are_no_repeats() -> None:
     several = result({"instructions": 1}, machine="i7-8700k")
     several.runs += result({"instructions": 1}, machine="core2-q8200").runs
     with pytest.raises(
-        UsageError, match="ext4 write .* was run with machine core2-q8200 and i7-8700k; compare results of"
+        UsageError, match="ext4 write .* was run with machine core2-q8200 and i7-8700k; give results with only one"
     ):
         compare(several, several)
 

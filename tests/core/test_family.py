@@ -112,12 +112,13 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: pathlib.Path) -> 
     told = [line.split(":", 1)[1].partition(" choose from")[0] for line in str(caught.value).splitlines()]
     # the keys to choose from make the line so long that a long path shortens its middle
     assert told[0].startswith("1: sauce: no k") and told[0].endswith("'source'?")
+    place = 'must be "file.name" in this folder or a full path such as "scmsim.fs.nova.operations.emit"'
     assert told[1:] == [
         "2: parameters.1: no parameter named 'modus'; did you mean 'mode'?",
         '5: parameter.mode: must be ["default", "unit", "meaning"]',
         "6: parameter.depth: 'deep' is not a whole number",
-        '9: code.emit: must be "file.name" in this folder, or a whole path such as "scmsim.fs.nova.operations.emit"',
-        '10: code.start: must be "file.name" in this folder, or a whole path such as "scmsim.fs.nova.operations.emit"',
+        f"9: code.emit: {place}, not 'emit'",
+        f"10: code.start: {place}, not 3",
         "12: model.One: must be lower-case words joined by dashes",
         "12: model.One.source: is missing; say where it is described",
         "13: model.One.page_bytes: must be a whole number from 1 to 1099511627776, not '4KiB'",

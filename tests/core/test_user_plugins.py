@@ -22,7 +22,7 @@ LISTED = {  # what a list says without running the file: (replace, by), message
     "default": (('"16MiB"', '"16MB"'), r"mine.py', line \d+: PARAMS has a wrong default for 'log': '16MB'"),
     "declaration": (('"bytes", "size', '"size'), r"line \d+: PARAMS of 'log' must be \(default, unit, meaning\)"),
     "summary": (('"a redo log, then in place"', "str(1)"), r"line \d+: SUMMARY must be one text in quotes"),
-    "sites": (('"log": "log"', '"log": 5'), r"line \d+: SITES must be a table"),
+    "sites": (('"log": "log"', '"log": 5'), r"line \d+: SITES must be a dict"),
     "kind of site": (('"log": "log"', '"log": "lag"'), r"line \d+: SITES of 'log': no kind of bytes named 'lag'"),
 }
 RUNNING = {

@@ -76,5 +76,5 @@ def test_other_files_and_other_first_levels_are_refused(tmp_path) -> None:
     (tmp_path / "b").write_text("nothing")
     with pytest.raises(UsageError, match="no lines of the lab"):
         lines.Kept(tmp_path / "b")
-    with pytest.raises(UsageError, match=r"has 96 sets; the lab records lines for a multiple of 64"):
+    with pytest.raises(UsageError, match=r"has 96 sets; the lab's recording is exact only for a multiple of 64 sets"):
         lines.check("odd", {"cache": [cache(96, 2)]})

@@ -71,13 +71,13 @@ def test_output_folders_that_are_refused(tmp_path: pathlib.Path) -> None:
 
 def test_room_for_the_results_is_asked_for_before_the_start(tmp_path: pathlib.Path) -> None:
     cells.check_space(tmp_path / "new", 1)
-    with pytest.raises(EnvironmentProblem, match="MiB free, the results need 1,099,511,627,776 MiB; choose another -o"):
+    with pytest.raises(EnvironmentProblem, match="MiB free, the results need 1,099,511,627,776 MiB; give -o"):
         cells.check_space(tmp_path, 1 << 60)
 
 
 def test_little_room_is_said_in_kib(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "statvfs", lambda path: types.SimpleNamespace(f_bavail=2, f_frsize=1024))
-    with pytest.raises(EnvironmentProblem, match="has 2 KiB free, the results need 313 KiB; choose another -o"):
+    with pytest.raises(EnvironmentProblem, match="has 2 KiB free, the results need 313 KiB; give -o"):
         cells.check_space(tmp_path, 320_000)
 
 

@@ -205,7 +205,9 @@ def test_bad_arguments(tmp_path: Path) -> None:
 def test_several_perf_stat_in_one_file_are_not_added_up(tmp_path: Path) -> None:
     path = tmp_path / "two.json"
     path.write_text(lines(cycles=49, branches=1) + lines(cycles=48))
-    with pytest.raises(UsageError, match="'cycles' was counted more than once .48 and 49.; give each perf stat a file"):
+    with pytest.raises(
+        UsageError, match="'cycles' was counted more than once .48 and 49.; write each run of perf stat"
+    ):
         import_files([path])
 
 

@@ -195,7 +195,7 @@ def test_core_types_that_overlap_are_refused_and_those_of_a_whole_system_added_u
             "control group '/' and in its subgroup 'user.slice'",
         ),
         ("10 cycles\nCPU0 5 cycles", "as a whole and in parts"),
-        ("49 cycles\n48 cycles", "'cycles' was counted more than once \\(48 and 49\\); give each perf stat a file"),
+        ("49 cycles\n48 cycles", "'cycles' was counted more than once \\(48 and 49\\); write each run of perf stat"),
         (
             "5 cycles\n1,234,5678 instructions",
             "line 4 of perf stat's output: '1,234,5678' can be read as more than one",

@@ -36,7 +36,7 @@ def test_the_chart_is_written(tmp_path, names, there, absent):
         (("fs", "--plot", "m.svg"), "--plot draws media, not fs"),
         (("--plot", "m.svg"), "--plot draws media, not every kind"),
         (("medium", "cxll", "--plot", "m.svg"), "did you mean 'cxl'?"),
-        (("medium", "--plot", "m.txt"), "'m.txt' ends in none of .svg"),
+        (("medium", "--plot", "m.txt"), "'m.txt' must end in one of .svg"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(tmp_path, monkeypatch, args, said):

@@ -201,7 +201,7 @@ def test_a_sentence_says_more_only_where_intervals_do_not_overlap() -> None:
         ({"low": "a", "high": 1, "basis": "all"}, r"intervals.fences.low is 'a'; it must be a number"),
         ({"low": 1, "high": 2}, r"intervals.fences.basis is None; it must be text"),
         ({"low": 0, "high": 1e40, "basis": "all"}, r"intervals.fences.high is 1e\+40"),
-        (3, "intervals.fences must be a table"),
+        (3, "intervals.fences is 3; it must be a JSON object"),
     ],
 )
 def test_an_interval_of_a_file_is_checked(found: object, text: str) -> None:

@@ -393,12 +393,12 @@ def test_a_sweep_is_a_result_wherever_one_is_read(whole, tmp_path):
 
 def test_points_that_differ_in_another_parameter_are_no_repeats():
     runs = [Run("ext4", cell={"operation": "read", "machine.stlb.entries": n}) for n in (768, 1536)]
-    with pytest.raises(UsageError, match="run with machine.stlb.entries 1536 and 768; compare results of one"):
+    with pytest.raises(UsageError, match="run with machine.stlb.entries 1536 and 768; give results with only one"):
         cells(Result({}, runs))
 
 
 def test_a_sweep_without_a_table_is_named(whole, tmp_path):
     shutil.copytree(whole[1], tmp_path / "s")
     (tmp_path / "s" / "results.parquet").unlink()
-    with pytest.raises(UsageError, match="no results.parquet in .*: the sweep was stopped; run the same command again"):
+    with pytest.raises(UsageError, match="has no results.parquet: the sweep was stopped before its end; run the same"):
         read_results(str(tmp_path / "s"))

@@ -89,6 +89,13 @@ def test_cut_says_what_files_were(small: Path, tmp_path: Path) -> None:
     assert "3 rows" in run("cut", small, "-o", out, "--from", "25ns", "--to", "60ns").stdout
 
 
+def test_a_negative_time_of_a_cut_is_named(small: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="^the start of the span is -1 ns, a negative time; give 0 or more$"):
+        cut_trace(small, tmp_path / "out.parquet", start=-1)
+    with pytest.raises(UsageError, match="^the end of the span is -5 ns, a negative time; give 0 or more$"):
+        cut_trace(small, tmp_path / "out.parquet", stop=-5)
+
+
 def test_merge_keeps_files_and_threads_apart(small: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     assert merge_traces([small, small], out) == 14
@@ -140,11 +147,12 @@ def test_scale_in_turn_and_together(small: Path, tmp_path: Path) -> None:
         (("filter", "IN", "-o", "IN"), "is an input of this command"),
         (("cut", "IN", "-o", "OUT", "--from", "2s"), "no row of"),
         (("cut", "IN", "-o", "OUT", "--from", "2s", "--to", "1s"), "is empty"),
+        (("cut", "IN", "-o", "OUT", "--to", "0s"), "the span from 0 ns to 0 ns is empty"),
         (("cut", "IN", "-o", "OUT", "--from", "soon"), "'soon' is not a time"),
         (("merge", "IN", "-o", "OUT"), "at least two traces"),
         (("scale", "IN", "-o", "OUT", "--times", "0"), "0 copies is not a valid number"),
         (("scale", "IN", "-o", "OUT", "--times", "999999999"), "give fewer copies"),
-        (("plot", "IN", "-o", "OUT"), "ends in none of .svg, .png, .pdf, .html"),
+        (("plot", "IN", "-o", "OUT"), "must end in one of .svg, .png, .pdf, .html"),
         (("stats", "nothing.parquet"), "no trace file"),
     ],
 )

@@ -3,7 +3,7 @@
 Run: python -m tests.verification.whole_machine
 
 TLB-1 is the range over three file systems and units of 1 KiB, 64 KiB and 4 MiB (64 MiB of appends, paging base-4k), the others are
-the mean of the three.
+the means over the three file systems.
 """
 
 import pathlib

@@ -71,9 +71,9 @@ def test_properties_that_are_refused(text, said):
     [
         ("set sizes 5 9\nrun", "c:1: no modelled setting of Postmark named 'sizes'; did you mean 'size'"),
         ("set size 500\nrun", "c:1: set size needs 2 value(s)"),
-        ("load x\nrun", "c:1: no modelled command of Postmark named 'load'"),
+        ("load x\nrun", "c:1: Postmark's command 'load' is not modelled; use set, run or quit"),
         ("set number 5", "c: 0 runs"),
-        ("run\nset number 5\nrun", "c:2: settings after a run"),
+        ("run\nset number 5\nrun", "c:2: a 'set' after 'run' begins a second run"),
         ("set location /a\nset location /b\nrun", "1 runs in 2 locations"),
         ("set bias write 5\nrun", "c:1: set bias takes read or create"),
     ],
@@ -138,3 +138,9 @@ def test_names_that_people_type(name, near, tmp_path):
     result = CliRunner().invoke(main, ["synth", name, "-o", str(tmp_path / "o.parquet")])
     assert result.exit_code == 2 and f"the nearest is: scmsim synth {near}" in result.output + str(result.exception)
     assert near.split()[0] in registry.names("workload")
+
+
+@pytest.mark.parametrize(("name", "value"), [("transactions", 1 << 31), ("subdirectories", -2)])
+def test_a_count_beyond_an_int_of_postmark_is_named(name: str, value: int) -> None:
+    with pytest.raises(UsageError, match=rf"^{name} = {value}: Postmark counts in C's int; give 0 to 2\^31 - 1$"):
+        postmark.Workload(**{name: value})

@@ -27,13 +27,13 @@ def _options(*options: Callable) -> Callable:
     return added
 
 
-# options on how guests run
+# options that say how guests run
 run_options = _options(
     click.option("--jobs", "workers", type=click.IntRange(1, 256), help="Guests to run at a time.  [default: CPUs]"),
     click.option("--timeout", help="Time limit of one guest, e.g. 10min.  [default: 30min]"),
     click.option("--systems", type=click.Path(), help="More file systems: a TOML table like the lab's systems.toml."),
 )
-# options on how guests run, and with which kernel
+# options that say how guests run, and on which kernel
 guest_options = _options(
     run_options,
     click.option(
@@ -47,7 +47,7 @@ cpus_option = click.option(
     type=click.IntRange(1, 64),
     help="CPUs of a guest; thread k of a trace runs on CPU k modulo this number.  [default: 1]",
 )
-# options on the replays that are compared with guests: file systems and parameters
+# options of the replays that are compared with guests: file systems and parameters
 beside_options = _options(
     click.option("--fs", help="File systems of the lab that have a model, separated by commas.  [default: ext4-dax]"),
     click.option(
@@ -59,7 +59,7 @@ beside_options = _options(
     ),
     cpus_option,
 )
-# options on what a job's guests run
+# options that say what a job's guests run
 job_options = _options(
     click.option("--fs", help="File systems, separated by commas.  [default: those of the job, else ext4-dax]"),
     click.option("--units", help="Bytes per call, separated by commas, instead of the job's."),

@@ -112,11 +112,13 @@ def _folder(trace: str, traces: tuple[str, ...], given: dict[str, Any]) -> Any:
         return place
     stems = [pathlib.Path(each).stem for each in traces]
     if len(set(stems)) < len(stems):
-        raise UsageError("two traces have the same name; rename one, because each has a folder of its name")
+        raise UsageError("two traces have the same name; rename one, because each trace has a folder named after it")
     if given["out"]:
         make_folder(place)
     elif not place.is_dir():
-        raise UsageError(f"--real {str(place)!r} is not a folder; for several traces, give one with a folder for each")
+        raise UsageError(
+            f"--real {str(place)!r} is not a folder; for several traces, give a folder that has a subfolder for each trace"
+        )
     return place / pathlib.Path(trace).stem
 
 

@@ -105,7 +105,8 @@ def check(
         )
         if len(work.names.paths) > persistence.MOST_PATHS:
             raise UsageError(
-                f"the trace has {len(work.names.paths):,} names; lab crash checks at most {persistence.MOST_PATHS:,}; cut it first"
+                f"the trace has {len(work.names.paths):,} names, lab crash checks at most {persistence.MOST_PATHS:,}; "
+                "shorten it with 'scmsim trace cut'"
             )
         report = work.run()
         if model:

@@ -19,7 +19,7 @@ from scmsim.fs.engine.events import emit_template, reserve_events
 from scmsim.jit import subroutine
 
 KEEPS_PAGES = 0  # 1: a file that is truncated keeps the pages after its end
-NAME_EVENTS = 160  # events of a namespace operation without the scans of directories
+NAME_EVENTS = 160  # maximum number of events of a namespace operation without the scans of directories
 
 
 @subroutine

@@ -108,7 +108,7 @@ def _buckets(capacity: int, asked: int) -> int:
     if asked == 0:
         return min(1 << max((4 * capacity // t.PAGE - 1).bit_length(), 6), MOST_BUCKETS)
     if asked < 64 or asked & (asked - 1) or asked > MOST_BUCKETS:
-        raise UsageError(f"buckets {asked} does not work; choose a power of two from 64 to {MOST_BUCKETS}, or 0")
+        raise UsageError(f"buckets = {asked} is not allowed; give a power of two from 64 to {MOST_BUCKETS}, or 0")
     return asked
 
 

@@ -93,7 +93,8 @@ class TemplateBuilder:
     ) -> tuple[int, ...]:  # fmt: skip
         """Return a step that emits one event.
 
-        The run starts at register `base` + `at`, is `length` + register `by` bytes long and `width` + register `width_by` wide.
+        The run starts at address (value of register `base`) + `at`; it is `length` + (value of register `by`) bytes long and
+        `width` + (value of register `width_by`) wide.
         What the width means depends on `code`, see records.EVENT_ALIASES.
         """
         what = pack(code, self._site[site], self._space if space is None else space, width)

@@ -1,4 +1,6 @@
-"""Recovery model of ext2: no journal and no order; a block of metadata is stored in place when it is synced or old.
+"""Recovery model of ext2: no journal and no order.
+
+A block of metadata is stored in place when it is synced, or when it has been dirty longer than the flusher's limit.
 
 Units: bytes, pages and blocks of 4096 bytes.
 Source: Linux fs/ext2/{file.c,inode.c,dir.c}, fs/libfs.c (__generic_file_fsync: the file's data, pointer blocks and

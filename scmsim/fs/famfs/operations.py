@@ -107,7 +107,7 @@ def is_refused(s, arena, op, row):
 
 @subroutine
 def create(s, arena, out, op, row, parent):
-    """Run create and mkdir: a file is a name without a map, a directory has an entry of the log."""
+    """Run create and mkdir: a new file is only a name without a map; a new directory also gets a log entry."""
     cached_names.make(s, arena, out, op, row)
     if op.op == r.MKDIR:
         data.append(s, arena, out, row)

@@ -70,7 +70,7 @@ def start(params: dict, files: Files) -> State:
     capacity, log = params["capacity"], params["log"]
     units, reserved = capacity >> t.UNIT_SHIFT, 1 + (log >> t.UNIT_SHIFT)
     if log < LOG_SMALLEST or log % t.UNIT:
-        raise UsageError(f"log {format_bytes(log)} does not work; give a multiple of 2MiB from 8MiB on")
+        raise UsageError(f"log = {format_bytes(log)} is not allowed; give a multiple of 2MiB, at least 8MiB")
     if units <= reserved or capacity > LARGEST:
         raise UsageError(
             f"capacity {format_bytes(capacity)} is out of range; give {format_bytes((reserved + 1) << t.UNIT_SHIFT)} (superblock, "
@@ -96,13 +96,15 @@ def _check_strips(params: dict) -> None:
     """Raise UsageError for strips that famfs refuses (famfs_validate_interleave_param)."""
     strips, buckets, chunk = params["strips"], params["buckets"], params["chunk"]
     if params["chase"] < 0 or params["chase"] > 1 << 10:
-        raise UsageError(f"chase {params['chase']} does not work; choose 0 to 1024 lines")
+        raise UsageError(f"chase = {params['chase']} is out of range; give 0 to 1024 lines")
     if not 0 <= strips <= MOST_STRIPS:
-        raise UsageError(f"strips {strips} does not work; choose 1 to {MOST_STRIPS}, or 0 for files of one run")
+        raise UsageError(f"strips = {strips} is out of range; give 1 to {MOST_STRIPS}, or 0 for contiguous files")
     if chunk < t.UNIT or chunk & (chunk - 1):
-        raise UsageError(f"chunk {format_bytes(chunk)} does not work; choose a power of two from 2MiB on")
+        raise UsageError(f"chunk = {format_bytes(chunk)} is not allowed; give a power of two of at least 2MiB")
     if not max(strips, 1) <= buckets <= MOST_BUCKETS:
-        raise UsageError(f"buckets {buckets} does not work; choose {max(strips, 1)} (strips) to {MOST_BUCKETS}")
+        raise UsageError(
+            f"buckets = {buckets} is out of range; give {max(strips, 1)} (the number of strips) to {MOST_BUCKETS}"
+        )
     if strips and params["capacity"] // buckets < SMALLEST_BUCKET:
         raise UsageError(
             f"{buckets} buckets of capacity {format_bytes(params['capacity'])} have less than 1GiB each; "

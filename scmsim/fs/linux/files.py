@@ -89,6 +89,6 @@ def enter(s, arena, out, row, d, f):
 
 @subroutine
 def call(s, arena, out, f, template):
-    """Set the register of the file's inode and emit the template of a call."""
+    """Set the register INODE to the file's inode object, and emit the template of a call."""
     s.reg[q.INODE] = q.INODES + arena[f + e.INODE] * e.INODE_OBJECT
     emit_template(s, out, template)

@@ -37,7 +37,10 @@ def is_same(word, other, distance):
 
 @subroutine
 def extent_after(arena, f, page, end):
-    """Return (first page, pages) of the extent from `page` on, up to `end`; a page without a block counts alone."""
+    """Return (first page, pages) of the extent that starts at `page`, limited to the pages before `end`.
+
+    A page without a block is an extent of its own.
+    """
     words, count = arena[f + e.PAGES] + page, 1
     if arena[words] >> e.BLOCK_SHIFT:
         while page + count < end and is_same(arena[words], arena[words + count], count):
@@ -47,7 +50,10 @@ def extent_after(arena, f, page, end):
 
 @subroutine
 def extent_before(arena, f, page, end):
-    """Return (first page, pages) of the extent before page `end`, cut at `page`; a page with no block counts alone."""
+    """Return (first page, pages) of the extent that ends just before page `end`, limited to the pages from `page` on.
+
+    A page without a block is an extent of its own.
+    """
     at = arena[f + e.PAGES] + end - 1
     count, last = 1, arena[at]
     if last >> e.BLOCK_SHIFT:

@@ -35,7 +35,7 @@ def discard_preallocations(s, arena, f):
 
 @subroutine
 def blocks_to_come(s):
-    """Return how many blocks are preallocated or become free at the next commit, minus those kept from files."""
+    """Return how many blocks are preallocated or become free at the next commit, minus those kept for index blocks."""
     return 0
 
 

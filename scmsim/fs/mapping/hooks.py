@@ -11,7 +11,7 @@ from scmsim.jit import subroutine
 SPACE = r.PM  # address space of the files' pages
 MAY_BE_LARGE = False  # whether a fault may map 2 MiB at once
 KEEPS_CLEAN = True  # whether a page is protected by its write-back, so that the next store to it faults
-DAX = True  # whether DAX's tree of the file records dirty pages, otherwise the page cache does
+DAX = True  # True: DAX's xarray of the file records dirty pages; False: the page cache does
 BY_REQUEST = False  # whether a fault leaves the allocation of a page's block to the file system
 UNMAPS_ALL = False  # whether truncate and hole punching unmap the whole file (dax_layout_busy_page)
 ALLOCATION_UNMAPS = False  # whether any other fallocate unmaps the whole file

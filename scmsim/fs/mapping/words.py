@@ -84,7 +84,7 @@ WAS_THERE, WAS_READ, CAME_WHOLE = 0, 1, 2
 
 # Flags of EVENT.fault_flags.
 FAULT, WRITES, PROTECTED, MAJOR = 1, 2, 4, 8
-ASKED = 16  # additional flag of HOW: no table of 4 KiB entries existed, so the fault tries to map 2 MiB first
+ASKED = 16  # extra flag in the field HOW: there was no table of 4 KiB entries, so the fault tries to map 2 MiB first
 
 AREA, AREA_END = 1 << 46, 1 << 47  # addresses of mappings in the program's address space
 ZERO_PAGE = 1 << 12  # physical addresses in DRAM, in the space of kernel objects (fs/linux/templates.py)

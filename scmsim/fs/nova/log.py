@@ -12,7 +12,7 @@ from scmsim.fs.nova import state, templates
 from scmsim.jit import subroutine
 
 EXTEND_THRESHOLD = 256  # maximum number of log pages that one extension adds
-EXTENT_EVENTS = 64  # events of one extent of a write, without an extension of the log
+EXTENT_EVENTS = 64  # maximum number of events of one extent of a write, without an extension of the log
 
 
 @subroutine

@@ -1,5 +1,6 @@
-"""Map NOVA's files in 4 KiB pages; with copy-on-write a page keeps the block of its fault.
+"""Map NOVA's files in 4 KiB pages.
 
+With copy-on-write, a mapped page keeps the block that its fault found, even after a write moves the data.
 The page size was measured on the 5.13.13 port.
 """
 

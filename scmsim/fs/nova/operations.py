@@ -18,7 +18,8 @@ from scmsim.fs.nova.log import inode_of, log_growth
 from scmsim.jit import subroutine
 from scmsim.jit.binding import bind
 
-NAME_EVENTS = 192  # events of a namespace operation or the start of a truncate, without extensions of logs
+# maximum number of events of a namespace operation or the start of a truncate, without extensions of logs
+NAME_EVENTS = 192
 OWN_BYTES, DENTRY_BYTES = 3 * 56, 312  # maximum bytes appended to a file's log and to a directory's log
 SPARE = 2000  # log pages that the extensions of three logs may add, and a dead zone (`cpu_lists.DEAD_ZONE`)
 

@@ -21,7 +21,7 @@ from scmsim.jit.binding import bind
 
 ADOPTS_FIRST = 0  # 1: allocate the blocks of a file from before the trace before counting the operation's own
 WRITE_EVENTS = FILL_EVENTS  # events that must fit before a write or fallocate may begin
-NAME_EVENTS = 256  # events of a namespace operation, without the scans of directory blocks
+NAME_EVENTS = 256  # maximum number of events of a namespace operation, without the scans of directory blocks
 NODES = 8  # maximum number of tree nodes, besides leaves, that a small tree or one more directory block needs
 TOO_FAR = 1 << 40  # words: more than the arena may have, so that growing it ends the replay with an error
 

@@ -12,7 +12,7 @@ from scmsim.fs.pmfs.journal import log
 from scmsim.jit import subroutine
 
 MOST_BLOCKS = 1 << 27  # maximum number of data blocks of a file: three levels of 512
-FILL_EVENTS = 96  # events of one `fill` without zeroing
+FILL_EVENTS = 96  # maximum number of events of one `fill` without zeroing
 
 
 @subroutine

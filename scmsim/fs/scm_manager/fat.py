@@ -31,7 +31,7 @@ def inode_changed(s, arena, out, row):
     if parent == 0 or slot < 0:
         return
     i = slot * s.entry >> s.shift
-    if table.get(arena, parent + state.BLOCKS, i) == 0:  # the directory was removed with the entry
+    if table.get(arena, parent + state.BLOCKS, i) == 0:  # no block with the entry: the directory was removed
         return
     s.reg[templates.META] = place(arena, parent, i)
     cache.mark(s, arena, parent, i, 1)

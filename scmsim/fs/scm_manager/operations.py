@@ -16,7 +16,7 @@ from scmsim.fs.scm_manager import names as names
 from scmsim.fs.scm_manager.cache import STEP, expire, synchronize
 from scmsim.jit import subroutine
 
-NAME_EVENTS = 4 * STEP  # events of a namespace operation
+NAME_EVENTS = 4 * STEP  # maximum number of events of a namespace operation
 MOST_UNITS = 1 << 33  # maximum number of units of a file, so that its tables fit the largest arena
 TOO_FAR = 1 << 40  # arena words: more than allowed, so that the request to grow ends the replay with an error
 

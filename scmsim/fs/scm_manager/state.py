@@ -62,7 +62,7 @@ STATE = np.dtype(
             ("capacity", "i8"),
             ("table_at", "i8"),  # device offset of the chain table, FAT or bitmaps
             ("table_bytes", "i8"),
-            ("mirror", "i8"),  # distance of the second FAT, 0: there is none
+            ("mirror", "i8"),  # bytes from the first FAT to the second one; 0: there is no second one
             ("inodes_at", "i8"),
             ("first_objects", "i8"),  # units that a create allocates
             ("synchronous", "i8"),  # 1: mounted with -o sync

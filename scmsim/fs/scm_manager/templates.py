@@ -64,7 +64,10 @@ _work = _STEPS.work
 def _step(
     code: int, site: str, base: int, at: int = 0, length: int = 0, by: int = 0, space: int = PM
 ) -> tuple[int, ...]:
-    """Return the step of one event: a run of `length` + register `by` bytes at register `base` + `at`, word by word."""
+    """Return the step of one event on (`length` + the value of register `by`) bytes.
+
+    The bytes start at address (the value of register `base`) + `at`; loads and stores access them word by word.
+    """
     width = WORD if code in (LOAD, STORE, NTSTORE) else 0
     return _STEPS.run(code, site, base, at, length, by, space=space, width=width)
 

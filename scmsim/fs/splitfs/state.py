@@ -100,7 +100,7 @@ def _piece_shift(length: int) -> int:
     """Return log2 of the pages of a piece of `length` bytes."""
     if length not in (1 << shift for shift in range(21, 30)):
         raise UsageError(
-            f"mmap_size of {format_bytes(length)} does not work; give 2MiB to 512MiB, a power of two (ledger.h)"
+            f"mmap_size = {format_bytes(length)} is not allowed; give a power of two from 2MiB to 512MiB (ledger.h)"
         )
     return length.bit_length() - 13
 

@@ -186,8 +186,9 @@ def data_item(arena, d, entry):
 def give_way(s, arena, out, row, d):
     """Remove the name of a file (table row `row`) that a rename has replaced.
 
-    The renamed file takes over the replaced entry, and its old entry is removed (xfs_rename: xfs_dir_replace, xfs_dir_removename).
-    So the directory keeps its number of names, and its form does not change in between.
+    The renamed file takes over the replaced file's entry, so only the renamed file's old entry is removed (xfs_rename:
+    xfs_dir_replace, xfs_dir_removename).  The directory never holds an extra name in between, so its form (inline, block, leaf)
+    never has to grow.
     """
     if s.mover and arena[arena[row] + n.KNOWN]:
         f, g = arena[s.mover], arena[row]

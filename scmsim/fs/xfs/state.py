@@ -54,8 +54,8 @@ CHUNK_BLOCKS = CHUNK_INODES * INODE_BYTES // e.BLOCK
 CLUSTER_BLOCKS = 4  # blocks that are written in place at once for an inode: 32 inodes (M_IGEO inode_cluster_size)
 CLUSTER_INODES = 32
 INODES_PER_BLOCK = e.BLOCK // INODE_BYTES
-# Inode numbers count from the first chunk.  The two realtime inodes follow the root inode.  Files from before the trace share one
-# of these if the device has no free inode.
+# Inode numbers count from the first chunk.  The two realtime inodes follow the root inode.  If the device has no
+# free inode, files from before the trace share the number of a realtime inode (SHARED_INODE).
 ROOT_INODE, SHARED_INODE, FIRST_INODE = 0, 1, 3
 
 # Fields of an inode chunk's row, one arena word each:

@@ -214,7 +214,8 @@ def shape_of(machine: str) -> tuple[np.ndarray, int]:
     walk, at = table["walk"], 0
     if walk["levels"] != 4 or walk.get("nested_levels") or any(bits != 9 for bits in walk.get("level_bits", [])):
         raise UsageError(
-            f"{machine}: advise needs a machine with 4 levels of page tables and no virtual machine; choose another"
+            f"{machine}: advise needs 4 levels of page tables, each with 512 entries, and no nested paging; the machine has "
+            f"{walk['levels']} levels and {walk.get('nested_levels', 0)} nested levels; choose another machine"
         )
     for array in (*table["tlb"], *table["walk_cache"], *table.get("walk_memory", [])):
         sets = array["entries"] // array["ways"]

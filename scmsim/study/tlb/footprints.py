@@ -238,8 +238,8 @@ def _own_memory(table: Any) -> _Touched:
 def _interrupt(call: np.ndarray, function: np.ndarray, calls: set[str]) -> np.ndarray:
     """Return the rows of the interrupt with the median number of rows.
 
-    An interrupt's rows are touches by functions that are not in `calls`, the functions of uninterrupted calls.  A row's `call`
-    is NONE if no interrupt hit its call.
+    `calls` lists the functions that run in uninterrupted calls; an interrupt's rows are the touches by all other functions.  A
+    row's `call` is NONE if no interrupt hit its call.
     """
     rows = np.flatnonzero((call != NONE) & ~np.isin(function, sorted(calls)))
     each, count = np.unique(call[rows], return_counts=True)

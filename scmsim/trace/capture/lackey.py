@@ -103,7 +103,7 @@ class Sieve:
         return b"".join(b"%s %s\n" % (m[1], seed) for seed in seeds) + m[0]
 
     def sizes(self, pid: int) -> bytes:
-        """Return the current lengths of the opened files, as calls of `syscalls.memory.file_size`."""
+        """Return lines of text that state the current lengths of the opened files: calls of `file_size`, see `syscalls.memory`."""
         out = []
         for name in sorted(self._opened):
             with contextlib.suppress(OSError, ValueError):

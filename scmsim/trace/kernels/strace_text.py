@@ -11,9 +11,11 @@ import numpy as np
 
 from scmsim.jit import kernel, subroutine
 
-# columns of a row; START and END delimit the line in the text; RAW (<PATH>) and WHERE (the text of a call on a path,
-# from its name to its flags) are numbers of texts (-1: none); FD and RAW of an open are those of its result;
-# ERROR: 0 none, 1 ENOENT, 2 another
+# Columns of a row:
+# - START, END: limits of the line in the text
+# - FD, RAW: descriptor, and index of its text <PATH> (-1: none); for an open, those of its result
+# - WHERE: for a call on a path, index of the text from the call's name to its flags; -1: none
+# - ERROR: 0: none, 1: ENOENT, 2: another error
 CALL, START, END, PID, TIME, FD, RAW, ASKED, OFFSET, RESULT, WHERE, ERROR = range(12)
 WIDTH = 12
 OTHER = -1  # CALL of a line that is left to the patterns
@@ -42,7 +44,7 @@ _ZERO, _NINE, _A, _F, _X, _CAPITAL_A, _CAPITAL_Z, _LOW = np.frombuffer(b"09afxAZ
 
 @subroutine
 def _number_of_text(text, start, end, texts):
-    """Return the number of a text among the distinct texts of the block, adding it if it is new."""
+    """Return the index of a text among the distinct texts of the block, adding it if it is new."""
     spans, heads, count = texts
     value = _FNV
     for at in range(start, end):

@@ -13,7 +13,8 @@ LONGEST = 1 << 20  # bytes; a longer line is cut into pieces of about this lengt
 MOST_TITLES = 20  # limit of title lines before the first row of a table
 _DIGITS = 18  # limit of a number's digits, so that sums fit in 64 bits
 _FAR_TIME = 1 << 62  # limit of a time stamp, ns
-_BLANKS = 1 << 16  # consecutive blank lines that end a conversion: each costs an importer microseconds
+# a conversion stops after this many consecutive blank lines, because an importer spends microseconds on each
+_BLANKS = 1 << 16
 _USUAL_LINE = 16  # bytes: a block of shorter lines is split into pieces, because an importer needs memory for each line
 _PIECES = 16
 

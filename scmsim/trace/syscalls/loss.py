@@ -124,7 +124,9 @@ def _lose_descriptor(task: Task, name: str, text: str, fd: str | None, result: i
     elif name in _CLOSES or (name in _REPLACES and result is None) or table.does(name) is None:
         descriptors.lose_all()
     elif result is None or (name in _OPENS_OTHERWISE and "F_DUPFD" not in text):
-        descriptors.doubt = True  # a new descriptor has a number that was free
+        # The new descriptor's number is unknown, but was free: known descriptors stay valid, and an unknown number may now be
+        # this file.
+        descriptors.doubt = True
     else:
         descriptors.lose(str(result))
 

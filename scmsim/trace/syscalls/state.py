@@ -137,7 +137,7 @@ class Maps:
     def add(self, start: int, end: int, node: Node, offset: int, private: bool = False) -> None:
         """Map [start, end); stores to a `private` mapping never reach the file.
 
-        Raises ValueError if the mapping ends beyond FILE_END, where no model's file can end.
+        Raises ValueError if the mapping reaches past FILE_END, the largest file size of any model.
         """
         if offset + end - start > FILE_END:
             raise ValueError(f"a mapping of {end - start} bytes at offset {offset} ends beyond 2^44 (16 TiB)")

@@ -160,8 +160,8 @@ def test_a_store_to_a_hole_takes_a_cleared_page():
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ({"buckets": 100}, "buckets 100 does not work; choose a power of two from 64"),
-        ({"buckets": 32}, "buckets 32 does not work"),
+        ({"buckets": 100}, "buckets = 100 is not allowed; give a power of two from 64"),
+        ({"buckets": 32}, "buckets = 32 is not allowed"),
         ({"capacity": "1MiB", "buckets": 65_536}, "out of range"),
         ({"capacity": "32TiB"}, "out of range"),
     ],

@@ -115,13 +115,13 @@ def test_strips_are_runs_of_different_buckets_and_chunks_take_turns(strips, orde
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ({"strips": 17}, "strips 17 does not work; choose 1 to 16"),
-        ({"strips": 4, "buckets": 3}, "buckets 3 does not work; choose 4"),
-        ({"chunk": "3MiB"}, "chunk 3MiB does not work; choose a power of two"),
+        ({"strips": 17}, "strips = 17 is out of range; give 1 to 16"),
+        ({"strips": 4, "buckets": 3}, "buckets = 3 is out of range; give 4"),
+        ({"chunk": "3MiB"}, "chunk = 3MiB is not allowed; give a power of two"),
         ({"strips": 2, "capacity": "4GiB", "buckets": 8}, "less than 1GiB each"),
-        ({"log": "9MiB"}, "log 9MiB does not work"),
+        ({"log": "9MiB"}, "log = 9MiB is not allowed"),
         ({"capacity": "10MiB"}, "out of range"),
-        ({"chase": 5000}, "chase 5000 does not work"),
+        ({"chase": 5000}, "chase = 5000 is out of range"),
     ],
 )
 def test_bad_parameters_are_refused(params, text):

@@ -242,7 +242,7 @@ def test_the_logs_and_the_scratch_area_are_mapped_from_the_start():
 
 @pytest.mark.parametrize("length", [1 << 20, 3 << 20, 1 << 30])
 def test_a_piece_is_a_power_of_two(length):
-    with pytest.raises(UsageError, match="mmap_size of .* does not work; give 2MiB to 512MiB"):
+    with pytest.raises(UsageError, match="mmap_size = .* is not allowed; give a power of two from 2MiB to 512MiB"):
         start(mmap_size=length)
 
 

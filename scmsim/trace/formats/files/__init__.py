@@ -1,1 +1,1 @@
-"""Import requests on files, without the calls that open them."""
+"""Import formats that record requests on files but not the calls that open the files."""

@@ -253,7 +253,8 @@ class Conversion:
         first, which = runs.distinct(tids)
         pairs = calls.enters[first][:, [text.PID, text.TID]].tolist()
         new = [i for i, (_, tid) in enumerate(pairs) if tid not in self.tasks and first[i] > 0]
-        stop = int(first[new[0]]) if new else len(kind)  # a new task copies state, so its first call begins a stretch
+        # a new thread or process inherits its parent's state as of its first call, so this batch ends just before that call
+        stop = int(first[new[0]]) if new else len(kind)
         tasks = [self.tasks.get(tid) or self._task(pid, tid) for pid, tid in pairs[: new[0] if new else None]]
         calls, kind, which = calls.part(0, stop), kind[:stop], which[:stop]
         opens, a = kind >= _OPEN, calls.enters[:, text.FIRST :]
