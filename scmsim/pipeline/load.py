@@ -146,6 +146,14 @@ def declared(fs: str) -> dict[str, Any] | None:
     return found
 
 
+def check_sites(fs: str, sites: Sequence[str]) -> None:
+    """Raise UsageError if a lock of a model names a mechanism that is not one of the model's `sites`."""
+    for name, lock in (declared(fs) or {}).items():
+        for site in lock.get("sites", ()):
+            if site not in sites:
+                raise unknown(f"mechanism of {fs} for its lock {name!r}", site, sites)
+
+
 def in_common(fs: str, shared: Sequence[str]) -> dict[str, list[str]]:
     """Return the locks for which threads wait, with the calls that hold each.
 

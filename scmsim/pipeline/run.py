@@ -22,6 +22,7 @@ from scmsim.pipeline.arguments import Params, Progress, machine_table, model_par
 from scmsim.pipeline.caches import CacheStage
 from scmsim.pipeline.failing_calls import MOST_AT_ONCE
 from scmsim.pipeline.footprints import FootprintStage
+from scmsim.pipeline.load import check_sites
 from scmsim.pipeline.periods import PeriodDetector, parts
 from scmsim.pipeline.stages import (
     BackgroundStage,
@@ -83,6 +84,7 @@ class Replay:
         self.params = model_params("fs", fs, params.get(fs, {}))
         self.paging = Paging(fs, self.machine, paging, params)
         self.model = Model(fs, self.params, source.files, EVENTS_PER_OPERATION * chunk)
+        check_sites(fs, self.model.sites)
         kinds = list(self.model.kinds.values())
         self.counting = CounterIndex(source.files, self.model.sites, by)
         self.medium, self.skips_passes = Medium(self.medium_table, kinds, self.counting), True

@@ -10,7 +10,7 @@ from scmsim.core.errors import UsageError
 from scmsim.fs.pmfs import templates as pmfs
 from scmsim.fs.winefs import templates as winefs
 from scmsim.mmu.presets import timing
-from scmsim.pipeline import replay
+from scmsim.pipeline import load, replay
 from scmsim.pipeline.load import CONTENDED, MEDIUM, SHARED, holds, in_common, sentences, under_load
 from scmsim.result import Result
 from scmsim.result.run import Run
@@ -170,6 +170,15 @@ def test_each_site_of_a_lock_is_a_site_of_its_models():
             assert {*lock.get("sites", ())} <= {*known.get(fs, ())}, (fs, name)
     assert locks.share({"share": {"read": 0.5}}, "write") == 0 and locks.share({}, "write") == 1
     assert locks.share({"share": 0.25}, "write") == 0.25
+
+
+def test_a_lock_with_an_unknown_site_is_an_error(monkeypatch):
+    lock = registry.literals("fs", "pmfs-4k")["LOCKS"]["journal"] | {"sites": ["jornal"]}
+    monkeypatch.setattr(load, "declared", lambda fs: {"journal": lock})
+    with pytest.raises(
+        UsageError, match="no mechanism of pmfs-4k for its lock 'journal' named 'jornal'; did you mean 'journal'"
+    ):
+        work("append", "pmfs-4k")
 
 
 def test_the_parts_of_a_call_by_site_are_all_of_the_call_and_not_written():
