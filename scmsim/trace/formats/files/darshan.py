@@ -67,8 +67,8 @@ def _open(path: str) -> Any:
 def _segments(builder: TraceBuilder, log: Any) -> Report:
     if _SEGMENTS not in log.modules:
         raise UsageError(
-            f"{builder.given.path!r} has no extended tracing, only sums; set DXT_ENABLE_IO_TRACE=1 and run again, "
-            "or leave out --set rows=segments"
+            f"{builder.given.path!r} has no extended tracing, only sums; set DXT_ENABLE_IO_TRACE=1 and run the "
+            "program again, or leave out --set rows=segments"
         )
     log.mod_read_all_dxt_records(_SEGMENTS)
     segments = Segments(builder)
