@@ -50,7 +50,9 @@ def convert(job: Import, rows: str = "auto", stdio_buffer: int = 0) -> Report:
             return _segments(builder, log)
         return _counters(builder, log, stdio_buffer)
     except (RuntimeError, ValueError, KeyError, OSError) as error:
-        raise UsageError(f"{job.given.path!r} cannot be read as a Darshan log ({error}); make it again") from None
+        raise UsageError(
+            f"{job.given.path!r} cannot be read as a Darshan log ({error}); record the log again"
+        ) from None
 
 
 def _open(path: str) -> Any:
