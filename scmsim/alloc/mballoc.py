@@ -29,7 +29,7 @@ LISTS_FROM = 16  # groups: from here on, groups are in lists by order (mb_optimi
 
 FIELDS = [
     ("group_table", "i8"),  # arena offset of the table of groups
-    ("list_clock", "i8"),  # counts entries into the lists of groups: a list is ordered by it
+    ("list_clock", "i8"),  # number of insertions into the lists of groups so far; it orders a list
     ("stream_block", "i8"),  # first block that the last request of a large file got (s_mb_last_group, s_mb_last_start)
     ("freed_bits", "i8"),  # arena offset of the bitmap of blocks freed by the running transaction
     ("freed_blocks", "i8"),  # number of blocks that the running transaction freed

@@ -33,7 +33,7 @@ def keep(s, arena, node):
 
 @kernel
 def rotate(arena, root, node, side):
-    """Move a node down to `side`, below its child of the other side."""
+    """Rotate a node down to `side`: its child on the other side takes its place."""
     other = LEFT + RIGHT - side
     child, parent = arena[node + other], arena[node + PARENT]
     inner = arena[child + side]

@@ -105,7 +105,7 @@ def _claims(folder: pathlib.Path, index: Mapping[str, Any], out: pathlib.Path, n
 def _list(found: Any) -> list[Any]:
     rows = found.get("rows") if isinstance(found, dict) else None
     if not isinstance(rows, list):
-        raise UsageError("the rows of the artifact's reproduction cannot be read; get the artifact again")
+        raise UsageError("a result of the artifact's reproduction has no list 'rows'; get the artifact again")
     return rows
 
 

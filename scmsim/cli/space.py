@@ -1,4 +1,4 @@
-"""`scmsim space`: show how the space of a device is used, on file systems and page-size policies."""
+"""`scmsim space`: show how file systems and page-size policies use the space of a device."""
 
 import json
 from typing import Any

@@ -54,7 +54,7 @@ TOLERANCES: dict[str, Tolerance] = {
 
 
 class Limit(NamedTuple):
-    """The tolerance of a row, and its basis: GIVEN, SAME, FIXED or the measured cells of an interval.
+    """The tolerance of a row, and its basis: GIVEN, SAME, FIXED, or a text on the measured cells that an interval is based on.
 
     The tolerance is a percentage of the second value, or the least and the greatest allowed ratio of the first to the second.
     """

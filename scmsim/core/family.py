@@ -81,7 +81,9 @@ def bind(file: pathlib.Path, name: str, imported: Callable[[str], Any]) -> Simpl
         try:
             found[attribute] = getattr(imported(module), each)
         except (ImportError, AttributeError) as error:
-            raise UsageError(f"{file}: {name}: no {place!r} for {attribute!r}: {error}") from None
+            raise UsageError(
+                f"{file}: {name}: code.{attribute} = {place!r} cannot be imported ({error}); give module.name"
+            ) from None
     return SimpleNamespace(**found | {"start": _start(found["start"], row)})
 
 

@@ -36,9 +36,9 @@ _ROOMS = (
 )
 # LLVM's name of the x86-64 psABI level that Intel's CPUs support since Haswell (2013) and AMD's since Excavator (2015).
 CPU = "x86-64-v3"
-# features of CPU beyond x86-64
+# features that `CPU` has in addition to plain x86-64
 FEATURES = "avx avx2 bmi bmi2 cx16 f16c fma lzcnt movbe popcnt sahf sse3 sse4.1 sse4.2 ssse3".split()
-NO_MORE = ""  # no features beyond CPU, in numba's notation
+NO_MORE = ""  # no features in addition to those of `CPU`, in numba's notation
 FOLDER = ROOT / "jit" / "compiled" / f"{sys.implementation.cache_tag}-numba{numba.__version__}-{CPU}"
 SOURCES = "sources"  # the file in FOLDER with the digest of the compiled sources
 
@@ -58,7 +58,7 @@ def contents() -> str:
 
 
 def has_features() -> bool:
-    """Return whether this CPU has all features of CPU."""
+    """Return whether this machine's CPU has all features of `CPU`."""
     found = llvm.get_host_cpu_features()
     return all(found.get(name) for name in FEATURES)
 

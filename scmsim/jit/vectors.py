@@ -326,8 +326,8 @@ def _plain_take_one(array: Any, index: int, lane: int) -> int:
 
 _PLAIN = bool(numba.config.DISABLE_JIT)
 
-# touch(array, index, tag, last): move `tag` to the front of its row; the tags before its lane, or else before lane `last`, move
-# by one.  Returns a mask of the lanes that held the tag (0: no lane did, and the tag in lane `last` was evicted).
+# touch(array, index, tag, last): move `tag` to the front of its row; the tags before its lane move by one.  If no lane holds the
+# tag, the tags before lane `last` move.  Returns a mask of the lanes that held the tag (0: the tag in lane `last` was evicted).
 touch8 = _plain_touch(8) if _PLAIN else _touch(8, 64)  # 8 tags of 64 bits
 touch16 = _plain_touch(16) if _PLAIN else _touch(16, 64)
 touch16_short = _plain_touch(16) if _PLAIN else _touch(16, 32)  # 16 tags of 32 bits
@@ -341,8 +341,8 @@ find8 = _plain_find(8) if _PLAIN else _find(8, 64)
 find16 = _plain_find(16) if _PLAIN else _find(16, 64)
 
 # The lowest bit of a marked tag is a mark, which does not count when tags are compared.
-# enter_marked(array, index, tag, last): move `tag` to the front of its row as `touch` does; it keeps its mark, or gets that of
-# row is marked.  Returns -1 if a lane held the tag, else the tag in lane `last`, which was evicted.
+# enter_marked(array, index, tag, last): move `tag` to the front of its row as `touch` does; it is marked if `tag` is marked, or if
+# the row held it with a mark.  Returns -1 if a lane held the tag, else the tag in lane `last`, which was evicted.
 enter_marked8 = _plain_enter_marked(8) if _PLAIN else _enter_marked(8)
 enter_marked16 = _plain_enter_marked(16) if _PLAIN else _enter_marked(16)
 

@@ -1,4 +1,4 @@
-"""What one run of a plan in a guest yields."""
+"""Measurements of one run of a plan in a guest."""
 
 from dataclasses import dataclass, field
 

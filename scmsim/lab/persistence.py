@@ -220,7 +220,7 @@ class StateWriter:
 
 
 class SeenFile(NamedTuple):
-    """What the guest found at a path in a state.
+    """A path in a state, as the guest found it.
 
     `length`: bytes of the file, or minus an error number.  `runs`: its content as pairs (8-byte word, count).  `listed`: whether
     its directory lists the name.  `error`: error number of lstat, or of listing the directory.  `use`: error number of removing
@@ -238,7 +238,7 @@ class SeenFile(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the guest found in a state: `error` is mount's error number, or a text if the state killed the guest.
+    """A state as the guest found it: `error` is mount's error number, or a text if the state killed the guest.
 
     `files` has the requested paths, and the root as the last one.
     """

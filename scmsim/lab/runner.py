@@ -129,7 +129,7 @@ def _check_cpus(plan: Plan, setting: Setting) -> None:
     used = len(np.unique(plan.operations["cpu"]))
     if used > 1 and (setting.window or setting.lines):
         raise UsageError(
-            f"the trace's threads run on {used} CPUs, each with a TLB and caches of its own, and one CPU can be recorded; "
+            f"the trace's threads run on {used} CPUs, each with a TLB and caches of its own, but only one CPU can be recorded; "
             "leave --cpus out, or take a trace of one thread"
         )
 

@@ -2,7 +2,8 @@
 
 Kernel mappings have both bits set from the start (Linux arch/x86/include/asm/pgtable_types.h, __PAGE_KERNEL), and Linux sets
 both when a fault maps a user page.  So the model is off unless a machine enables it.  A table of 16 Ki regions of 64 pages
-(4 GiB of small pages) remembers the bits of recently used pages.  A page whose region was evicted counts again.
+(4 GiB of small pages) remembers the bits of recently used pages.  If a region was evicted, the bits of its
+pages are set, and counted, a second time.
 """
 
 from scmsim.jit import outlined

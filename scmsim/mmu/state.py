@@ -28,7 +28,7 @@ ADDRESS = (1 << ADDRESS_BITS) - 1
 
 ANY = "any"  # a TLB that holds every power of two from 4 KiB up
 CACHE_LEVELS = {"pde": 2, "pdpte": 3, "pml4e": 4}  # page-walk cache -> level of the table that its entries point to
-SIDES = ("load", "store", "fetch")  # kinds of look-ups; the index is the side
+SIDES = ("load", "store", "fetch")  # kinds of look-ups; `side` is an index of this tuple
 POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 LRU, FIFO, RANDOM, TREE, BITS, SRRIP = range(len(POLICIES))
 FILLS = ("mostly-inclusive", "exclusive", "on-walk")

@@ -170,7 +170,7 @@ def _lab_runs(path: pathlib.Path, text: str, about: About) -> list[Run]:
     try:
         return [_lab_run(row, number, about) for number, row in enumerate(rows, 2)]
     except csv.Error as error:
-        raise UsageError(f"not a CSV file: {error}") from None
+        raise UsageError(f"cannot be read as CSV ({error}); give the unchanged table") from None
 
 
 def _lab_run(row: dict[str, Any], number: int, about: About) -> Run:

@@ -75,12 +75,16 @@ def reading(event: str, value: int | float | None, where: str, *, unit: str = ""
     if instance:
         event, pmu = instance[1], instance[2]
     if len(event) > MAX_EVENT or not event.isprintable() or not re.fullmatch(EVENT, event):
-        raise UsageError(f"{where} of perf stat's output names no event: {quoted(event)}")
+        raise UsageError(
+            f"{where} of perf stat's output names no event: {quoted(event)}; run perf stat again, or remove the line"
+        )
     named = _NAMED.fullmatch(event)
     if named:
         event = named[2] + (f":{named[3]}" if named[3] else "")
     if unit and not unit.isprintable():
-        raise UsageError(f"{where} of perf stat's output has a unit that is not text: {quoted(unit)}")
+        raise UsageError(
+            f"{where} of perf stat's output has a unit that is not text: {quoted(unit)}; run perf stat again, or remove the line"
+        )
     if not unit and _CLOCK.fullmatch(event):
         unit = "msec"
     return Reading(event, value, unit[:MAX_EVENT], pmu=pmu, **more)  # type: ignore[arg-type]
@@ -96,14 +100,19 @@ def counted(text: str, where: str, groups: bool) -> tuple[int | float | None, st
     except UsageError as error:
         if groups:
             raise UsageError(f"{where} of perf stat's output: {error}") from None
-        raise UsageError(f"{where} of perf stat's output has {quoted(text)} where a count belongs") from None
+        raise UsageError(
+            f"{where} of perf stat's output has {quoted(text)} where a count belongs; run perf stat again, or remove the line"
+        ) from None
 
 
 def percentage(value: object, where: str) -> float:
     """Return a share of the time in percent, at most 100."""
     percent = optional(value, where)
     if percent is None or percent > 100.01:
-        raise UsageError(f"{where} of perf stat's output has {quoted(str(value))} where a percentage belongs")
+        raise UsageError(
+            f"{where} of perf stat's output has {quoted(str(value))} where a percentage belongs; run perf stat again, or "
+            "remove the line"
+        )
     return min(percent, 100.0)
 
 

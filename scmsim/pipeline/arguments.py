@@ -15,7 +15,7 @@ from scmsim.trace.rules import check_files
 
 Params = Mapping[str, Mapping[str, str | int]]
 Progress = Callable[[str, int, int], None]
-GROUPS = ("site", "op", "file")  # breakdowns besides the totals; `bins` counts in this order
+GROUPS = ("site", "op", "file")  # breakdowns besides the totals; bins.py uses their indices
 
 
 def names_of(fs: str | Iterable[str]) -> list[str]:

@@ -25,7 +25,7 @@ IOZONE = {5: ("0", "write and rewrite"), 6: ("0,4", "rewrite of one record"), 7:
 
 
 class Profile(NamedTuple):
-    """What a figure of shares of TLB traffic shows: the model's sites, and the thesis's profile of the same code, in %."""
+    """A figure of the thesis with shares of TLB traffic: the model's sites, and the published shares of the same code in %."""
 
     fs: str
     unit: int

@@ -61,7 +61,7 @@ def _residual(row: dict[str, str]) -> Residual:
 
 
 def of_model(fs: str) -> list[Summary]:
-    """Return the summaries of a model's errors; empty for a model that was never measured in this way."""
+    """Return the summaries of a model's errors; empty for a model without measured cells in the table."""
     groups: dict[tuple[str, str, str], list[float]] = {}
     for one in read():
         if one.model == fs:

@@ -51,7 +51,9 @@ def postmark(text: str, where: str) -> Params:
         locations += words[1] == "location"
         _set(given, words[1], words[2:], at)
     if runs != 1 or locations > 1:
-        raise UsageError(f"{where}: {runs} runs in {locations} locations; one run in one location is modelled")
+        raise UsageError(
+            f"{where}: {runs} 'run' and {locations} 'set location' commands; keep one 'run' and at most one 'set location'"
+        )
     return given
 
 

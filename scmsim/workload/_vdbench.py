@@ -235,7 +235,10 @@ def spread(values: list[str] | tuple[str, ...], at: str) -> tuple[tuple[int, flo
     sizes = [number(text, at) for text in values[::2]]
     shares = [float(number(text, at)) for text in values[1::2]] or [100.0]
     if len(sizes) != len(shares) or sum(shares) != 100 or min(sizes) < 0:
-        raise UsageError(f"{at}: sizes and their per cent must alternate and add up to 100, as in (4k,60,8k,40)")
+        raise UsageError(
+            f"{at}={','.join(values)[:60]!r}: write each size with its percentage after it, as in (4k,60,8k,40); the "
+            "percentages must add up to 100"
+        )
     return tuple(zip(sizes, shares, strict=True))
 
 

@@ -80,7 +80,10 @@ class Workload(_stream.Stream):
         if not 0 <= p.again <= 95:
             raise UsageError(f"again = {p.again}; it must be 0 to 95 per cent")
         if max(p.prompt, p.tokens) > _kvcache.MOST_TOKENS or p.gap > 1 << 40:
-            raise UsageError(f"prompt and tokens are at most {_kvcache.MOST_TOKENS:,}, and gap at most {1 << 40:,}")
+            raise UsageError(
+                f"prompt = {p.prompt:,}, tokens = {p.tokens:,}, gap = {p.gap:,}; prompt and tokens must be at most "
+                f"{_kvcache.MOST_TOKENS:,}, gap at most {1 << 40:,}"
+            )
         self.unit = _kvcache.elements(p.model) * p.element * p.tokens
         if not self.unit <= p.capacity <= LARGEST:
             raise UsageError(

@@ -71,7 +71,8 @@ class Workload(_stream.Stream):
         self.op, self.entries, self.value, self.count, self.seed = p.op, p.entries, p.value, p.count, p.seed
         self.writemap, self.read_value = p.writemap, p.read_value
         depth = len(self.levels)
-        self.pages = 2 + sum(self.levels) + _REUSED_AFTER * (depth + 1)  # with two meta pages, and copies in use
+        # two meta pages, the tree, and the pages that the last _REUSED_AFTER transactions freed
+        self.pages = 2 + sum(self.levels) + _REUSED_AFTER * (depth + 1)
         self.files = _stream.table(["/lmdb", "/lmdb/data.mdb"], [0, self.pages * PAGE], [True, False])
 
     def pieces(self) -> Iterator[np.ndarray]:

@@ -36,7 +36,7 @@ PASSES = ("append", "rewrite", "read", "reread", "wsync")
 class Workload:
     """Stream of the microbenchmark's operations (a records.Source); see PARAMS: sizes in bytes, interval in nanoseconds.
 
-    Raises UsageError for an unknown pass, or sizes without a call.
+    Raises UsageError for an unknown pass, or for sizes that result in no call.
     """
 
     header: dict[str, Any]

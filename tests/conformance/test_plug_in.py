@@ -132,7 +132,7 @@ def test_a_variant_of_the_packages_own_code_is_a_row(family):
 
 def test_code_that_is_not_there_is_named(family):
     (family / "models.toml").write_text(ROWS.replace("toy.emit", "toy.emits"))
-    with pytest.raises(UsageError, match="toy-8: no 'toy.emits' for 'emit'"):
+    with pytest.raises(UsageError, match="toy-8: code.emit = 'toy.emits' cannot be imported"):
         registry.load("fs", "toy-8")
 
 

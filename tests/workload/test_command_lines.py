@@ -162,7 +162,10 @@ def test_devices_of_vdbench(tmp_path):
             "run 'r' ends by time, and a trace has no clock; add --operations",
         ),
         (FILES + "fwd=w,operation=copy\nrd=r", "p.txt:2: no modelled operation named 'copy'"),
-        (FILES + "fwd=w,xfersize=(4k,50,8k,40)\nrd=r", "p.txt:2: xfersizes: sizes and their per cent must alternate"),
+        (
+            FILES + "fwd=w,xfersize=(4k,50,8k,40)\nrd=r",
+            "p.txt:2: xfersizes='4k,50,8k,40': write each size with its per",
+        ),
         (FILES + "fwd=w,fsd=other\nrd=r", "p.txt:2: no fsd is named 'other'"),
         (FILES + "fwd=w\nrd=r,format=maybe", "p.txt:3: no modelled word of format named 'maybe'"),
         ("fsd=f,files=4\nfwd=w\nrd=r", "p.txt:1: fsd=f has no anchor"),

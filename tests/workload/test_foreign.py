@@ -72,9 +72,9 @@ def test_properties_that_are_refused(text, said):
         ("set sizes 5 9\nrun", "c:1: no modelled setting of Postmark named 'sizes'; did you mean 'size'"),
         ("set size 500\nrun", "c:1: set size needs 2 value(s)"),
         ("load x\nrun", "c:1: Postmark's command 'load' is not modelled; use set, run or quit"),
-        ("set number 5", "c: 0 runs"),
+        ("set number 5", "c: 0 'run' and 0 'set location' commands"),
         ("run\nset number 5\nrun", "c:2: a 'set' after 'run' begins a second run"),
-        ("set location /a\nset location /b\nrun", "1 runs in 2 locations"),
+        ("set location /a\nset location /b\nrun", "c: 1 'run' and 2 'set location' commands"),
         ("set bias write 5\nrun", "c:1: set bias takes read or create"),
     ],
 )

@@ -319,7 +319,7 @@ def drop_spare(s, arena, out, row):
 
 @subroutine
 def drop_split(s, arena, row, wanted):
-    """Free the pages of entries of split superpages from number `wanted` on."""
+    """Free the page-table pages of a file's split superpages, from superpage number `wanted` on."""
 
 
 @subroutine

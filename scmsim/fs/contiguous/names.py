@@ -85,7 +85,10 @@ def add_name(s, arena, out, row, directory):
 
 @subroutine
 def is_sparse(arena, row):
-    """Return whether a file is longer than its mapped pages; a directory never is, so a sparse parent has a wrong id."""
+    """Return whether a file is longer than its mapped pages.
+
+    A directory never is.  So if a file's parent is sparse, the trace has given the directory's id to another file.
+    """
     return arena[row + file_row.SIZE] > arena[row + state.PAGE_COUNT] * templates.BLOCK
 
 

@@ -60,7 +60,7 @@ def extends_supers(s, arena, row, piece):
 
 @subroutine
 def drop_split(s, arena, row, wanted):
-    """Free the pages of 4 KiB entries of the superpages that a swap split, from superpage number `wanted` on."""
+    """Free the page-table pages with the 4 KiB entries of superpages that a swap has split, from number `wanted` on."""
     for piece in range(wanted, arena[row + contiguous_state.HELD]):
         entries = table.get(arena, row + contiguous_state.PTES, piece)
         if entries != 0:

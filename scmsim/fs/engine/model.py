@@ -82,7 +82,10 @@ class Model:
                 yield self.out[:emitted]
             idle = 0 if i > before or emitted else idle + 1
             if idle > _IDLE:
-                raise UsageError(f"operation {i} on {self.fs}: its emit() neither advances nor reserves anything")
+                raise UsageError(
+                    f"operation {i} on {self.fs}: {idle} calls of emit() in a row emitted no event and did not finish the "
+                    "operation; let emit() return the next index, or request space (need_events, need_words)"
+                )
             if self.status[0]["cut_to"]:
                 operations = self._cut(operations, i)
             self.make_room(operations[min(i, len(operations) - 1)] if len(operations) else None)

@@ -57,7 +57,7 @@ class RecoveryModel(Base):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.disk, self.cache = Disk(self.state, self.count + 1), Files()
-        self.names: dict[int, Name] = {}  # version -> entry
+        self.names: dict[int, Name] = {}  # version of a name (number of the operation that stored it) -> entry
         self.memory: dict[
             int, dict[int, tuple[Any, Any]]
         ] = {}  # block -> offset -> word and value, after the last call

@@ -1,7 +1,7 @@
 """One call to a file system of Linux: first the kernel's threads run, then the call itself.  Its outcome is DONE, FULL or NO_ROOM.
 
-A family binds `run_background_work`, `step` and its other deviations (see `scmsim.jit.binding`), and binds HOOKS to the loop
-over operations.
+A family replaces `run_background_work`, `step` and other functions of this module by its own (see `scmsim.jit.binding`), and binds
+HOOKS to the loop over operations (engine/operations.py).
 """
 
 from scmsim.core import records as r

@@ -38,7 +38,7 @@ def folder_of(s, arena, row):
 
 @subroutine
 def begin_group(s, arena):
-    """Record that a group's block bitmap must be stored, once the group has got its first inode."""
+    """Record that a group's block bitmap must be stored, if the newest inode is the group's first one."""
 
 
 @subroutine

@@ -1,6 +1,7 @@
 """Run the operations of file systems for shared memory (famfs, hugetlbfs, device-dax, DaxFS) one by one.
 
-A family binds `state`, EVENTS and the hooks to this module, HOOKS to the loop over operations and CALLS to `engine.calls`.
+A family binds its `state`, EVENTS and hooks to this module, HOOKS to the loop over operations (engine/operations.py), and CALLS to
+`engine.calls`.
 """
 
 from scmsim.core import records as r

@@ -1,4 +1,4 @@
-"""What happens to changed metadata blocks: hooks of a family (see `scmsim.jit.binding`).
+"""Handle changed metadata blocks: hooks of a family (see `scmsim.jit.binding`).
 
 By default they do nothing: a file system in memory has no such blocks.  ext4 binds its journal, ext2 a list of blocks that are
 written in place.

@@ -11,7 +11,8 @@ FAULT_WORDS = 4 * FAN + 64
 
 # Fields of the table of mappings (field `maps` of the state record), one arena word each:
 FILES = 0  # arena offset of the first file's fields
-AT = 1  # bytes or pages done of the current operation (msync: ~page if the mapping of that page has not been started)
+# progress of the current operation in bytes or pages (msync: the next page; ~page if its mapping has not been started)
+AT = 1
 REQUEST = 2  # request to the file system: ASK_...
 REQUEST_FILE = 3  # file of the request
 REQUEST_PAGE = 4  # page of the request
@@ -35,7 +36,8 @@ HOW = 21  # fault flags of the current DAX fault, with ASKED, and MAJOR if it fi
 FILL_AT = 22  # first page to which the current fault gives blocks
 FILL_END = 23  # page after the last page to which the current fault gives blocks, 0: none
 LOADS_DIRTY = 24  # 1: DAX treats a page as dirty even if a fault for a load mapped it
-FILLS = 25  # 1: a fault for a store that may map 2 MiB gives blocks to the first run of pages without blocks in it
+# 1: a store fault that may map 2 MiB gives blocks to the run of pages without blocks at the start of these 2 MiB
+FILLS = 25
 ADVICE_AT_WORK = 26  # advice for the page of the current fault: ADVISED, ADVISED_AGAINST, 0: none
 UPPER = 27  # arena offset of the bitmaps of upper page tables, which mappings share
 TABLE_WORDS = 28

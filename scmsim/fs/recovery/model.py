@@ -125,12 +125,12 @@ class RecoveryModel:
 
 
 class Names:
-    """Names of files, each known by the version that stored it."""
+    """Names of files, each known by the version (number of the operation) that stored it."""
 
     def __init__(self) -> None:
         self.current: dict[int, list[int]] = {}  # file -> versions of its current names, oldest first
         self.every: dict[int, list[int]] = {}  # file -> versions of all names that it ever had
-        self.leaving: list[int] = []  # files whose names the current call may still remove, in this order
+        self.leaving: list[int] = []  # files whose names the current call may still remove, next first
 
     def begin(self, op: Any) -> None:
         """Begin a call; a rename first removes the name of the file that it replaces."""

@@ -47,7 +47,7 @@ class RecoveryModel(Base):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.names = Names()
-        self.born: dict[int, int] = {}  # file -> version of its metadata object
+        self.born: dict[int, int] = {}  # file -> version (number of the operation) that created its metadata object
         self.size: dict[int, int] = {}
         self.units: dict[int, int] = {}  # file -> data objects in its chain
         # Version -> bytes that must be stored before its size is valid: chain entries, cleared bytes and data.

@@ -1,8 +1,8 @@
 """Define the mechanisms of the SCM manager, of FAT and ext2 on the SCM driver, and of FAT on NAND as templates.
 
-The kernels emit the same template numbers for all of them, with different contents: the SCM manager works on the medium
-itself (`direct`), the other two on a page cache in SDRAM from which blocks go to the device, word by word or through an
-NFTL (`cached`).
+The models' compiled kernels emit the same template numbers for all of them, with different contents: the SCM manager works on
+the medium itself (`direct`), FAT and ext2 on a page cache in SDRAM from which blocks go to the device, word by word or
+through an NFTL (`cached`).
 Sources: SCM manager paper, section 4 (objects, chains, conversion); Linux 2.6.24 fs/fat, fs/ext2, fs/buffer.c, drivers/mtd.
 
 The board copies word by word without a cache (section 5.1: the times of load and store grow with words), so data moves

@@ -45,7 +45,7 @@ class RecoveryModel(Base):
         super().__init__(*given)
         self.names = Names()
         self.records: dict[int, int] = {}  # version of a name -> bytes of its directory record
-        self.born: dict[int, int] = {}  # file -> version of its inode
+        self.born: dict[int, int] = {}  # file -> version (number of the operation) that created its inode
         self.size: dict[int, int] = {}
         self.first: dict[int, int] = {}  # file -> start of its first address range, which no event stores
         self.mapped: dict[int, dict[int, int]] = {}  # file -> page -> device page in the running system

@@ -47,7 +47,9 @@ def emit(state, arena, ops, i, out):
         if not flags["needs_slow_path"]:
             return i
         rows = ops[: i + 1]
-        if not flags["settled"]:  # the kernel has run only its threads; the library runs before the operation
+        # The work of the kernel's threads needs the slow path, but the library runs before the operation: pass a STAT of no
+        # file, at which the slow path stops when the threads have run.
+        if not flags["settled"]:
             rows = rows.copy()
             rows["op"][i], rows["file"][i] = r.STAT, -1
         before, i = i, _kernels.run_slow_path(state, arena, rows, i, out)

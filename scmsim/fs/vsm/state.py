@@ -53,7 +53,7 @@ def table_bytes(blocks: int) -> int:
 
 
 def log_bytes(blocks: int, shift: int) -> int:
-    """Return the bytes of the largest log: two superpages page by page, and one entry per superpage of the device."""
+    """Return the bytes reserved for all logs, which grow with the superpage and the device; the largest log fits."""
     return max(1 << 20, 1 << shift - 5) + -(-(blocks >> 8) // tpl.BLOCK) * tpl.BLOCK
 
 

@@ -1,4 +1,4 @@
-"""Directories of XFS: their blocks, and the bytes that a change of a name logs in them.
+"""Directories of XFS: their blocks, and which of their bytes are logged when a name changes.
 
 A growing directory has four forms: all names in the inode; one block with the names and their hashes; data blocks with one leaf
 block of hashes; data blocks with several leaves under a node, and a block that records free space.  A name goes into the first data

@@ -94,7 +94,7 @@ def _resize(files, sums, limits, f, size, counted):
 
 @subroutine
 def _overwrite(files, sums, limits, f, start, end):
-    """Add, for each grain, the unwritten bytes that copy-on-write copies for an overwrite of the bytes [start, end)."""
+    """Add, for each grain, the bytes outside of [start, end) that copy-on-write copies for an overwrite of [start, end)."""
     stop = min(end, files[f, SIZE])
     files[f, OVERWRITTEN] += stop - start
     sums[OVER] += stop - start

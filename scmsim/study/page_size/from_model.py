@@ -49,7 +49,7 @@ def not_modelled(fs: str) -> str:
 
 
 def mapped_files(source: Source) -> np.ndarray:
-    """Return a boolean array: whether the trace maps each of its files."""
+    """Return an array with a boolean for each file: whether the trace maps the file."""
     asked = np.zeros(len(source.files), bool)
     for batch in source.batches():
         asked[batch.file[(batch.op == MMAP) & (batch.file >= 0)]] = True
@@ -57,7 +57,7 @@ def mapped_files(source: Source) -> np.ndarray:
 
 
 def touched_files(source: Source) -> np.ndarray:
-    """Return a boolean array: whether the trace maps each of its files and touches the mapping.
+    """Return an array with a boolean for each file: whether the trace maps the file and touches the mapping.
 
     Most programs also map files (libraries) whose touches no trace records.
     """

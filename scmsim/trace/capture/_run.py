@@ -35,7 +35,7 @@ _NAP_S = 0.002  # pause between two reads of the pipe, s: a read per line would 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What to capture (a command, or the process that `options` names), and where to store its calls.
+    """A job of capturing: a command, or the process that `options` names, and where to store its calls.
 
     Attributes
     ----------

@@ -119,7 +119,8 @@ class TraceBuilder:
     def make(self, path: str, first: int, *, is_dir: bool = False, exact: bool = False) -> int:
         """Return the number of a new file, even if an earlier file had the path; -1 outside of the chosen directory.
 
-        With `exact`, `first` (-1: the trace creates the file) is its size before the trace, whatever is read from it.
+        `first` is the file's size in bytes before the trace (-1: the trace creates the file).  Later reads may raise it, unless
+        `exact`.
         """
         if not self._is_inside(path):
             return -1

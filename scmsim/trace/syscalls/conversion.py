@@ -350,7 +350,9 @@ class Conversion:
         if report.left_out[SUMMARY] and not (self.understood or report.calls):
             raise UsageError(f"{self.path!r} has only the summary of 'strace -c'; record without -c, or with -C")
         if not (self.understood or report.calls):
-            raise UsageError(f"{self.path!r} is not {self.tool}: none of its {report.lines} lines is a file operation")
+            raise UsageError(
+                f"{self.path!r} is not {self.tool}: none of its {report.lines} lines is a file operation; give its --format"
+            )
         for task in imp.tasks.values():
             self._drop_pending(task)
         unknown = report.left_out[why.UNKNOWN_FD]

@@ -92,7 +92,7 @@ class Table:
         self.unsure.add(fd)
 
     def lose_all(self) -> None:
-        """Doubt every descriptor."""
+        """Mark every descriptor as uncertain: a line that was not understood may have changed any of them."""
         self.unsure.update(self.slots)
         self.doubt = True
 

@@ -54,7 +54,10 @@ class Joined:
         self.imp.writable.clear()  # no blind spots: the loads and stores of mappings are in the trace
         seen, work = self.accesses.facts(), self.work
         if not seen:
-            raise UsageError(f"{work.path!r} is not {work.tool}: none of its {work.report.lines} lines is an access")
+            raise UsageError(
+                f"{work.path!r} is not {work.tool}: none of its {work.report.lines} lines is an access; record accesses, or "
+                "name the file's format (--format)"
+            )
         if not self.imp.report.calls and not work.understood:
             raise UsageError(f"{work.path!r} has accesses but no calls, so the mapped files are unknown; {self.how}")
         header, nodes = self.job.writer.header, self.imp.names.table

@@ -50,7 +50,9 @@ def convert(job: Import, rows: str = "auto", stdio_buffer: int = 0) -> Report:
             return _segments(builder, log)
         return _counters(builder, log, stdio_buffer)
     except (RuntimeError, ValueError, KeyError, OSError) as error:
-        raise UsageError(f"{job.given.path!r} cannot be read as a Darshan log ({error}); make it again") from None
+        raise UsageError(
+            f"{job.given.path!r} cannot be read as a Darshan log ({error}); record the log again"
+        ) from None
 
 
 def _open(path: str) -> Any:
@@ -67,8 +69,8 @@ def _open(path: str) -> Any:
 def _segments(builder: TraceBuilder, log: Any) -> Report:
     if _SEGMENTS not in log.modules:
         raise UsageError(
-            f"{builder.given.path!r} has no extended tracing, only sums; set DXT_ENABLE_IO_TRACE=1 and run again, "
-            "or leave out --set rows=segments"
+            f"{builder.given.path!r} has no extended tracing, only sums; set DXT_ENABLE_IO_TRACE=1 and run the "
+            "program again, or leave out --set rows=segments"
         )
     log.mod_read_all_dxt_records(_SEGMENTS)
     segments = Segments(builder)

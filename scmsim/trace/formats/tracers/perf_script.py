@@ -364,7 +364,10 @@ class Conversion:
         report.left_out[why.NEVER_RETURNED] += len(self.waiting)
         report.left_out = +report.left_out
         if not report.calls and not report.left_out[_ENTER]:
-            raise UsageError(f"{self.given.path!r} is not {text}: none of its {report.lines} lines is a finished call")
+            raise UsageError(
+                f"{self.given.path!r} is not {text}: none of its {report.lines} lines is a finished call; record file calls, "
+                "or name the file's format (--format)"
+            )
         imp.drain(writer, 0)
         files = imp.files()
         report.files, report.duration_ns, report.lost_events = len(files), imp.now, self.lost
