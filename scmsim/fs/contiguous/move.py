@@ -124,7 +124,8 @@ def begin_move(s, arena, row):
     table.reserve(s, arena, row + state.NEWER, wanted - held)
     arena[row + state.FILLED] = two_zone.nvmalloc_superpage(s, arena, arena[row + state.NEWER], wanted - held)
     s.data_blocks += (wanted - held) * page_map.PIECE
-    s.copy_at, s.wanted = held * page_map.PIECE, pages
+    # pages after the last new superpage stay where they are
+    s.copy_at, s.wanted = held * page_map.PIECE, min(pages, wanted * page_map.PIECE)
     return DONE
 
 

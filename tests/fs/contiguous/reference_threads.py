@@ -71,7 +71,7 @@ class Threads:
         if count <= 0 or count > len(self.super_free):
             return
         self.filling = [self.super_free.pop() for _ in range(count)]
-        top = min(page, wanted * PIECE) if self.whole else page
+        top = min(page, wanted * PIECE)
         for counts in (self.loaded, self.stored):
             counts["migration"] += (top - held) * PAGE
         self.moving, self.moved_at = f, self.now + (top - held) * PAGE * 10**9 // self.rate

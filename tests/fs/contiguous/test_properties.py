@@ -87,6 +87,14 @@ def test_edges_of_blocks(variant):
     FAMILY.agree(laws.edges_of_blocks(4096), variant)
 
 
+@pytest.mark.parametrize("variant", ["superpages", "whole superpages only"])
+def test_a_migration_copies_the_pages_of_its_superpages_only(variant):
+    """The end of the file, or what a hole separates from it, stays on normal pages."""
+    rows = [("write", 1, 2 * MIB + 8192, 1), ("write", 1, 0, 2 * MIB + 4096), ("create", 1)]
+    _, slow = FAMILY.agree(rows, variant)
+    assert slow.moving and slow.loaded["migration"] == 2 * MIB == slow.stored["migration"]
+
+
 def test_a_growing_file_goes_to_superpages_and_a_write_waits_for_it():
     rows = [("create", 1), *[("write", 1, i * 65536, 65536) for i in range(40)], ("close", 1)]
     rows += [("read", 1, 0, MIB), ("write", 1, 0, 4096), ("open", 1), ("write", 1, 40 * 65536, 3 * MIB), ("close", 1)]
