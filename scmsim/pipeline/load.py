@@ -87,7 +87,13 @@ def under_load(run: Run, threads: Iterable[int], shared: Sequence[str] = ()) -> 
 
 def _solved(count: int, alone: float, stations: Sequence[Station], at_medium: float) -> Load:
     """Return the state of a network whose first station is the medium; `at_medium` includes the medium's time at the locks."""
-    state = solve(count, max(0.0, alone - sum(station.demand for station in stations)), stations)
+    medium, *locks = stations
+    under_locks, rest = sum(lock.demand for lock in locks), max(0.0, alone - medium.demand)
+    if (
+        under_locks > rest
+    ):  # locks that are held together are counted one after another: one thread must not wait for itself
+        locks = [replace(lock, demand=lock.demand * rest / under_locks) for lock in locks]
+    state = solve(count, max(0.0, rest - under_locks), [medium, *locks])
     at_locks = max(0.0, at_medium - stations[0].demand)
     return replace(state, busy=state.busy | {MEDIUM: min(1.0, state.busy[MEDIUM] + at_locks * state.calls_per_ns)})
 
@@ -299,13 +305,13 @@ def _takes(run: Run, lock: Mapping[str, Any], call: str) -> bool:
 def sentences(runs: Sequence[Run], shared: Sequence[str]) -> list[str]:
     """Return a line for each lock that calls hold (models, calls), for models that declare no locks, and for unchecked models."""
     found: dict[str, list[str]] = {}
-    made = {run.fs: run for run in runs}
-    for fs, run in made.items():
+    made = dict.fromkeys(run.fs for run in runs)
+    for fs in made:
         if declared(fs) is None:
             found.setdefault("locks not modelled: nothing is declared", []).append(fs)
         for name, calls in in_common(fs, shared).items():
             lock = (declared(fs) or {})[name]
-            if not any(_takes(run, lock, call) for call in calls):
+            if not any(_takes(run, lock, call) for run in runs if run.fs == fs for call in calls):
                 continue
             note = lock.get("note", "")
             found.setdefault(f"{name} lock, held by {', '.join(calls)}{note and f' ({note})'}", []).append(fs)

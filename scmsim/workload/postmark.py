@@ -91,11 +91,8 @@ class Workload(Stream):
             self.header = _stream.header("postmark", p)
         if min(p.files, p.size_low, p.size_high, p.read, p.write) < 1 or p.size_low > p.size_high:
             raise UsageError("files, sizes and blocks must be at least 1, and size_low at most size_high")
-        if (
-            max(p.files, p.transactions, p.size_high, p.read, p.write) >= _LIMIT
-            or min(p.transactions, p.subdirectories) < 0
-        ):
-            given = {name: getattr(p, name) for name in _COUNTS}
+        given = {name: getattr(p, name) for name in _COUNTS}
+        if max(given.values()) >= _LIMIT or min(given.values()) < 0:
             wrong = max(given, key=lambda name: (given[name] < 0, given[name]))
             raise UsageError(f"{wrong} = {given[wrong]}: Postmark counts in C's int; give 0 to 2^31 - 1")
         self.count, self.transactions, self.low, self.high = p.files, p.transactions, p.size_low, p.size_high

@@ -81,7 +81,7 @@ def limit(run: Any, shared: list[str], cached: bool) -> str:
 
 
 def main() -> None:
-    """Print the tables of docs/validation/load.md."""
+    """Print the figures of the tables of docs/validation/load.md."""
     print(f"| case | file system | {' | '.join(map(str, COUNTS[1:]))} | limit | published: scales | agrees |")
     print("|---" * (len(COUNTS) + 4) + "|")
     agree = 0

@@ -140,7 +140,9 @@ def test_names_that_people_type(name, near, tmp_path):
     assert near.split()[0] in registry.names("workload")
 
 
-@pytest.mark.parametrize(("name", "value"), [("transactions", 1 << 31), ("subdirectories", -2)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("transactions", 1 << 31), ("subdirectories", -2), ("subdirectories", 1 << 33)]
+)
 def test_a_count_beyond_an_int_of_postmark_is_named(name: str, value: int) -> None:
     with pytest.raises(UsageError, match=rf"^{name} = {value}: Postmark counts in C's int; give 0 to 2\^31 - 1$"):
         postmark.Workload(**{name: value})
