@@ -199,7 +199,7 @@ PERSONALITIES = ("fileserver", "webserver", "varmail")
 CACHES = Answer(
     None,
     "not comparable",
-    "data caches are not modelled; the thesis' array is never initialised, so every read hits the one page of zeros",
+    "the thesis' array is never initialised, so every read hits the one page of zeros; a replay's buffer has pages of its own",
 )
 WITH_CALLEES = Answer(
     None,
