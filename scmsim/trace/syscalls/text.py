@@ -2,7 +2,7 @@ r"""Take lines of strace apart: the patterns of its syntax.
 
 Strings are matched first, then `<...>`: inside quotes `<`, `>` and `)` are literal, inside `<...>` (the paths that -y
 prints) `<` and `>` are written `\74` and `\76`, so no such character can be mistaken for the end of an argument.
-A repeated group that must not give anything back is an atomic group, `(?>(?:...)*)`: a possessive quantifier, `(?:...)*+`, can
+A repeated group that must not give anything back is an atomic group, `(?>(?:...)*)`: a possessive quantifier (`*+`) can
 fail to match in Python before 3.11.5 (gh-106052).  Possessive quantifiers on single characters are correct everywhere.
 Seen in the output of strace 6.1; the syntax is described in strace(1).
 """
