@@ -96,9 +96,7 @@ def next_due(s, arena, op):
 @subroutine
 def pages_to_move(arena, row):
     """Return the end of the hole-free pages at the start of the file, before its spare pages."""
-    page = arena[row + state.HELD] * page_map.PIECE
-    while page < arena[row + state.PAGE_COUNT] and table.get(arena, row + state.BLOCKS, page) != 0:
-        page += 1
+    page = page_map.next_missing(arena, row, arena[row + state.HELD] * page_map.PIECE, arena[row + state.PAGE_COUNT])
     return min(page, arena[row + state.SPARE_AT]) if arena[row + state.SPARE] > 0 else page
 
 
