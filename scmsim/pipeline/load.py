@@ -89,9 +89,8 @@ def _solved(count: int, alone: float, stations: Sequence[Station], at_medium: fl
     """Return the state of a network whose first station is the medium; `at_medium` includes the medium's time at the locks."""
     medium, *locks = stations
     under_locks, rest = sum(lock.demand for lock in locks), max(0.0, alone - medium.demand)
-    if (
-        under_locks > rest
-    ):  # locks that are held together are counted one after another: one thread must not wait for itself
+    if under_locks > rest:
+        # Locks that a call holds together count one after the other, but one thread must not wait for itself.
         locks = [replace(lock, demand=lock.demand * rest / under_locks) for lock in locks]
     state = solve(count, max(0.0, rest - under_locks), [medium, *locks])
     at_locks = max(0.0, at_medium - stations[0].demand)
