@@ -78,8 +78,11 @@ def needed(s, arena, op, row):
 
 
 @subroutine
-def moves(s, arena, op, row):
-    """Return how many data blocks must move to fresh blocks before the operation; none in PMFS."""
+def moves(s, arena, op, row, end):
+    """Return how many data blocks must move to fresh blocks before the operation, if its last byte is before `end`.
+
+    None in PMFS.
+    """
     return 0
 
 
@@ -101,7 +104,7 @@ def admit(s, arena, out, op, row, parent):
         data = needed(s, arena, op, row)
         if data + s.singles > 0:
             nodes = NODES + (data >> 8) + s.singles
-        data += moves(s, arena, op, row)
+        data += moves(s, arena, op, row, op.offset + op.length)
     if adopts and not arena[row + file_row.STATUS] & file_row.IS_DIR:
         old = (
             (arena[row + file_row.INITIAL_SIZE] - 1 + (1 << s.shift) - 1) >> s.shift
@@ -232,7 +235,7 @@ def perform(s, arena, out, op):
         s.replacing = op.op == records.WRITE and replaces(s, arena, op, row)
         if not is_ready(s, arena, op) or not reserve_first_piece(s, arena, out, op, row, parent):
             return NO_ROOM
-        if moves(s, arena, op, row) > 0:
+        if moves(s, arena, op, row, op.offset + op.length) > 0:
             move(s, arena, out, row)
     return calls.run(s, arena, out, op, row, parent)
 
@@ -254,6 +257,7 @@ def check_prefix(s, arena, op, last):
     if s.replacing or calls.adopts(arena, op, row):
         return FULL
     data = missing(s, arena, op, row, op.offset >> s.shift, last + 1)
+    data += moves(s, arena, op, row, (last + 1) << s.shift)
     return check_blocks(s, arena, data, NODES + (data >> 8)) if data > 0 else DONE
 
 

@@ -14,22 +14,22 @@ from scmsim.fs.pmfs import state as pmfs_state
 from scmsim.fs.pmfs import templates as tpl
 from scmsim.fs.pmfs.copy import inode_at
 from scmsim.fs.vsm import templates
-from scmsim.fs.vsm.data import covers, open_log, set_entries, slot_at, take_apart
+from scmsim.fs.vsm.data import open_log, set_entries, slot_at, take_apart
 from scmsim.fs.vsm.gaps import keep_tail
 from scmsim.jit import subroutine
 
 
 @subroutine
-def due(s, arena, op, row):
-    """Return whether the operation makes the file outgrow the pages that it kept of its last superpage."""
+def due(s, arena, op, row, end):
+    """Return whether the operation, with its last byte before `end`, outgrows the pages kept of the last superpage."""
     if arena[row + pmfs_state.KEPT] == 0:
         return False
     i = arena[row + pmfs_state.KEPT_AT]
     held = (i << s.shift) + (arena[row + pmfs_state.KEPT] << 12)
     if op.op == records.WRITE:
-        return op.length > 0 and op.offset + op.length > held and not covers(s, op, i)
+        return op.length > 0 and end > held and (op.offset > i << s.shift or end < (i + 1) << s.shift)
     if op.op == records.FALLOCATE:
-        return op.length > 0 and not op.flag & records.PUNCH_HOLE and op.offset + op.length > held
+        return op.length > 0 and not op.flag & records.PUNCH_HOLE and end > held
     return op.op == records.TRUNCATE and op.new_size > held
 
 
