@@ -169,6 +169,23 @@ def test_footprints_of_a_folder_stand_in_the_place_of_a_kernel(tmp_path: Path, t
         assert with_.counters.get(name) == without.counters.get(name)
 
 
+def test_cache_lines_are_left_out_if_they_are_not_wanted(tmp_path: Path, trace: Path) -> None:
+    """The files are then those of a recording that has none."""
+    place = tmp_path / f"tmpfs-1{touches.SUFFIX}"
+    touched(place, kinds_of(trace))
+    plain, table = tmp_path / "plain", pq.read_table(place)
+    (without,) = make(str(trace), tmp_path, ["tmpfs"], plain, lambda *_: None)
+    numbers = pa.array(np.arange(1, 1 + len(table)), pa.uint64())
+    pq.write_table(table.append_column("lines", numbers), place)
+    found = [
+        np.load(make(str(trace), tmp_path, ["tmpfs"], tmp_path / name, lambda *_: None, lines)[0])
+        for name, lines in (("lines", True), ("none", False))
+    ]
+    expected = np.load(without)
+    assert {"blocks", "lines"} <= set(found[0]) and set(found[1]) == set(expected)
+    assert all((found[1][name] == expected[name]).all() for name in expected)
+
+
 def test_a_fault_touches_what_a_measured_one_did_and_other_loads_and_stores_nothing(tmp_path: Path) -> None:
     import scmsim
 

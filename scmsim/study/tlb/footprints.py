@@ -71,11 +71,16 @@ class Call(NamedTuple):
 
 
 def make(
-    trace: str, folder: str | os.PathLike[str], names: Sequence[str], out: str | os.PathLike[str], progress: Progress
+    trace: str,
+    folder: str | os.PathLike[str],
+    names: Sequence[str],
+    out: str | os.PathLike[str],
+    progress: Progress,
+    lines: bool = True,
 ) -> list[pathlib.Path]:
     """Write the footprints of file systems from a folder of `scmsim lab touches TRACE`; return the written paths.
 
-    Raises UsageError for a folder without touches, or with touches of another trace.
+    Only data caches need the `lines`.  Raises UsageError for a folder without touches, or with touches of another trace.
     """
     source, _ = open_source(trace)
     target = pathlib.Path(out)
@@ -92,7 +97,7 @@ def make(
         calls = {number: seen[at] for number, at in numbers.items()}
         made.append(target / f"{name}.npz")
         about = {"fs": name, "kernel": header["kernel"], "sites": model.sites, "trace": source.header}
-        footprint.write(made[-1], about, **_arrays(_own_memory(table), calls, trace))
+        footprint.write(made[-1], about, **_arrays(_own_memory(table, lines), calls, trace))
     return made
 
 
@@ -206,7 +211,7 @@ class _Touched(NamedTuple):
         return _Touched(*(column[rows] for column in self))
 
 
-def _own_memory(table: Any) -> _Touched:
+def _own_memory(table: Any, with_lines: bool) -> _Touched:
     """Return the calls' touches of the kernel's own memory: not of program, persistent memory or file data.
 
     Calls with a timer interrupt are left out: interrupts belong to the time that passes, not to a kind of call.  The
@@ -226,7 +231,7 @@ def _own_memory(table: Any) -> _Touched:
     call[at] = INTERRUPT
     own &= ~interrupted | (call == INTERRUPT)
     lines, size, start = (
-        table.column(name).to_numpy() if name in table.column_names else np.zeros(len(call), kind)
+        table.column(name).to_numpy() if with_lines and name in table.column_names else np.zeros(len(call), kind)
         for name, kind in (("lines", np.uint64), ("object", np.int32), ("start", np.int32))
     )
     size = np.where(cache == TABLE, ON_DISK, size)
