@@ -22,10 +22,15 @@ from tools.calibration.tables import Cost
 
 # File systems by kernel; tmpfs.py and ext2.py derive the others of 6.1.
 _ALL = ("ext4-dax", "tmpfs", "ext4", "xfs-dax", "ext2-dax")
-MADE = {"6.1": ("ext4-dax", "ext4", "xfs-dax", "xfs"), "6.12": _ALL, "6.18": ("ext4-dax", "tmpfs", "ext4", "xfs-dax")}
-# The model's kernel parameter of the table that a fit starts from: a kernel with the same driver.
+MADE = {"6.1": ("ext4-dax", "ext4", "xfs-dax", "xfs"), "6.12": _ALL, "6.18": _ALL}
+# The model's kernel parameter of the table that a fit starts from: a kernel with the same driver, whose rules the model follows in
+# the fit.  ext2-dax remembers holes on 6.12 only.
 FIRST = {"ext4-dax": "5.13", "tmpfs": "6.1", "ext4": "5.13", "xfs-dax": "5.13", "ext2-dax": "6.1"}
-START = {"6.1": FIRST, "6.12": FIRST, "6.18": dict.fromkeys(_ALL, "6.12")}
+START = {
+    "6.1": FIRST,
+    "6.12": {**FIRST, "ext2-dax": "6.12"},
+    "6.18": {**dict.fromkeys(_ALL, "6.12"), "ext2-dax": "6.1"},
+}
 MACHINE = {"capacity": "2GiB", "tick": "0"}  # the lab's device; the lab's counts exclude interrupts
 TICK = "the lab's counts contain no interrupts; a system adds those of a machine (scmsim replay --system)"
 NOT_TOLD = "not determined by the cells"

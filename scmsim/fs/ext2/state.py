@@ -29,7 +29,8 @@ STATE = np.dtype(
             ("recent_room", "i8"),
             ("recent_first", "i8"),
             ("recent_count", "i8"),
-            ("remembers_holes", "i8"),  # set if ext4's driver remembers the hole of a look-up (from Linux 6.12 on)
+            # set if ext4's driver remembers the hole of a look-up: Linux 6.12.118 does, 6.1 and 6.18.15 do not
+            ("remembers_holes", "i8"),
         ],
     )
 )
@@ -44,11 +45,12 @@ def start(
     by_ext4: bool = False,
     ram_disk: bool = False,
     in_order: bool = False,
+    remembers_holes: bool = False,
 ) -> State:
     """Return the state of an empty ext2 of `params["capacity"]` bytes with a row for each of the trace's `files`.
 
     `table` names the costs; `by_ext4`: the driver of ext4 serves the layout, as in kernels without CONFIG_EXT2_FS.
-    `in_order`: groups are searched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`), and holes are remembered as there.
+    `in_order`: groups are searched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`); `remembers_holes`: see `STATE`.
     """
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
@@ -67,7 +69,7 @@ def start(
         name: params[name] for name in ("dirty_expire", "timestamp_tick")
     }
     waiting = len(files) + 1 + layout.fields["group_inodes"] if by_ext4 else 0
-    own |= {"txn_limit": MOST_DIRTY, "recent_room": waiting, "in_order": in_order, "remembers_holes": in_order}
+    own |= {"txn_limit": MOST_DIRTY, "recent_room": waiting, "in_order": in_order, "remembers_holes": remembers_holes}
     # one operation may change each of the device's pointer blocks
     lists = {"txn": device.most_joined(blocks, MOST_DIRTY + (blocks >> 10))}
     lists["recent"] = 2 * waiting
