@@ -50,8 +50,8 @@ experiment such as quickstart.""",
 @click.option(
     "--footprints",
     metavar="KERNEL",
-    help="Simulate the accesses to the kernel's own memory, as measured on this kernel: 5.10, 5.13, 6.1 or 6.12; none is "
-    "faster, but counts far too few TLB misses.  [default: those of --kernel, else 5.10]",
+    help="Simulate the accesses to the kernel's own memory, as measured on this kernel: 5.10, 5.13, 6.1, 6.12 or 6.18; none "
+    "is faster, but counts far too few TLB misses.  [default: those of --kernel, else 5.10]",
 )
 @click.option(
     "--system",
