@@ -17,7 +17,7 @@ from scmsim.core import registry
 from scmsim.fs.engine.costs import COLUMNS
 from scmsim.result import read_all
 from scmsim.study import calibrate
-from tools.calibration import cached_xfs, lab_costs, tables
+from tools.calibration import cached_xfs, folios, lab_costs, tables
 from tools.calibration.tables import Cost
 
 # File systems by kernel; tmpfs.py and ext2.py derive the others of 6.1.
@@ -55,14 +55,24 @@ def calibrated(folder: pathlib.Path, kernel: str, fs: str) -> tuple[str, calibra
     single.mkdir(exist_ok=True)
     known = (lab_costs.costs_of if ext4 else lab_costs.quiet_costs_of)(single, fs, kernel)
     params = {"kernel": START[kernel][fs]} if fs in START[kernel] else {}
+    if (fs, kernel) == folios.FITTED:  # its structure is not that of the table that the fit starts from
+        params = {"kernel": kernel}
+        known = folios.start() | known | folios.costs_of(single, fs, kernel)
     if fs == "xfs":  # its only table is the one that is made
         known = cached_xfs.start() | known
     return str(result.manifest["kernel"]).removeprefix("Linux "), lab_costs.fitted(known, result, fs, MACHINE | params)
 
 
+def origin_of(fs: str, kernel: str, found: calibrate.Calibration) -> str:
+    """Return the name of the table that the fit started from."""
+    if fs == "xfs":
+        return cached_xfs.ORIGIN
+    return folios.ORIGIN if (fs, kernel) == folios.FITTED else found.name
+
+
 def table(fs: str, kernel: str, release: str, found: calibrate.Calibration) -> str:
     """Return the table as TOML text."""
-    costs, origin = {}, cached_xfs.ORIGIN if fs == "xfs" else found.name
+    costs, origin = {}, origin_of(fs, kernel, found)
     for name, entry in found.table.items():
         source = str(entry["source"])
         if name in found.told:
@@ -91,7 +101,7 @@ def main() -> None:
     for kernel in given.kernel.split(","):
         for fs in given.fs.split(",") if given.fs else MADE[kernel]:
             release, found = calibrated(given.folder, kernel, fs)
-            print(f"{fs} on {release}, from {found.name}; costs that no cell tells: "
+            print(f"{fs} on {release}, from {origin_of(fs, kernel, found)}; costs that no cell tells: "
                   + (", ".join(name for name in found.table if name not in found.told) or "none"))  # fmt: skip
             print(*found.summary(), sep="\n", flush=True)
             for error in found.errors:

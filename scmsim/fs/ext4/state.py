@@ -11,7 +11,7 @@ from scmsim.core.records import NEVER, Files
 from scmsim.core.units import format_bytes
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import State, load_templates
-from scmsim.fs.ext4.templates import COSTS, SITES, all_templates
+from scmsim.fs.ext4.templates import COSTS, FOLIO_COSTS, SITES, all_templates
 from scmsim.fs.linux import device
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux.mke2fs import default_journal
@@ -51,11 +51,13 @@ def start(
     dax: bool,
     folder_barriers: bool = False,
     in_order: bool = False,
+    by_folio: bool = False,
 ) -> State:
     """Return the state of an empty ext4 of `params["capacity"]` bytes with a row for each of the trace's `files`.
 
     `table` names the costs.  `folder_barriers`: an fsync treats a directory as a file.  `in_order`: groups are searched
-    and holes punched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`, `linux.state.STATE`).
+    and holes punched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`, `linux.state.STATE`).  `by_folio`: the page cache has
+    large folios by default, and the table has their costs.
     """
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
@@ -68,16 +70,17 @@ def start(
             f"the journal takes at least {format_bytes(MIN_JOURNAL * BLOCK)}, and other metadata "
             f"{format_bytes((fixed - journal) * BLOCK)}; give a larger capacity or another journal"
         )
-    cost = costs.load(table, COSTS, list(SITES))
+    cost = costs.load(table, FOLIO_COSTS if by_folio else COSTS, list(SITES))
     if not params["tick"]:
         cost[COSTS.index("timer_tick"), :3] = 0
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
-    own["folio_order"] = LARGEST_FOLIO if params.get("folios") == "always" else 0
+    large = params.get("folios") == "always" or (by_folio and params.get("folios") != "never")
+    own["folio_order"] = LARGEST_FOLIO if large else 0
     own |= {"kept_blocks": min(layout.blocks // KEPT_SHARE, MOST_KEPT), "relatime": 1, "txn_limit": journal // 4}
     own |= {"folder_barriers": folder_barriers, "remembers": 1, "in_order": in_order, "exact_holes": in_order}
     lists = {"checkpoint_list": 2 * device.most_joined(blocks, 2 * own["txn_limit"]), "freed_runs": 2 * MOST_FREED_RUNS}
     state = device.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
-    load_templates(state, all_templates(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", ""))))
+    load_templates(state, all_templates(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", "")), by_folio))
     return state
 
 

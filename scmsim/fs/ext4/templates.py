@@ -37,8 +37,13 @@ COSTS = (
     "remove_entry", "lookup", "probe",
     "join_block", "cache_page_dirty", "access_time", "convert", "split_extent", "readdir", "list_entry",
 )  # fmt: skip
+# additional costs of kernels whose page cache has large folios
+FOLIO_COSTS = (
+    *COSTS, "cache_folio", "cache_folio_new", "cache_folio_large", "cache_folio_dirty", "cache_buffer", "cache_page_zeroed",
+    "cache_read_folio", "flush_folio", "flush_buffer", "free_folio",
+)  # fmt: skip
 
-_STEPS = TemplateBuilder(SITES, COSTS, KERNEL)
+_STEPS = TemplateBuilder(SITES, FOLIO_COSTS, KERNEL)
 _run, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
 _INODE = _run(LOAD, "inode", q.INODE, 0, 64)
 
@@ -151,6 +156,39 @@ def cache_templates() -> dict[int, list]:
     }
 
 
+def folio_templates() -> dict[int, list]:
+    """Return the templates that differ on a kernel whose page cache has large folios.
+
+    A write takes a step per folio, which visits each buffer of the folio (ext4_block_write_begin, block_commit_write).  The
+    step starts no journal handle and leaves the inode to write-back (ext4_da_write_end).
+    """
+    single = cache_templates()
+    return {
+        q.FINISH: [
+            _work("cache_folio", 0, q.WRITTEN_FOLIOS),
+            _work("cache_buffer", 0, q.FOLIO_PAGES),
+            _work("cache_page", 0, q.PAGES),
+            _work("cache_folio_new", 0, q.FOLIOS),
+            _work("cache_folio_large", 0, q.LARGE_FOLIOS),
+            _work("cache_page_new", 0, q.NEW),
+            _work("cache_page_zeroed", 0, q.ZEROED_PAGES),
+            _work("cache_folio_dirty", 0, q.DIRTIED_FOLIOS),
+            _work("cache_page_dirty", 0, q.HAS),
+        ],
+        q.READ_PAGES: [
+            *single[q.READ_PAGES],
+            _work("cache_read_folio", 0, q.FOLIOS),
+            _work("cache_folio_new", 0, q.NEW),
+        ],
+        q.FLUSHED: [
+            *single[q.FLUSHED],
+            _work("flush_folio", 0, q.FOLIOS),
+            _work("flush_buffer", 0, q.FOLIO_PAGES),
+        ],
+        q.FREED: [*name_templates()[q.FREED], _work("free_folio", 0, q.FOLIOS)],
+    }
+
+
 def journal_templates() -> dict[int, list]:
     """Return the templates of journal handles, inode updates, fsync, commit, checkpoint and sync.
 
@@ -218,12 +256,14 @@ def name_templates() -> dict[int, list]:
     }
 
 
-def all_templates(dax: bool, copy_fence: bool = False, copy: str = "") -> dict[int, list]:
+def all_templates(dax: bool, copy_fence: bool = False, copy: str = "", folios: bool = False) -> dict[int, list]:
     """Return every template of a model by number; unused templates are empty.
 
-    `copy` is how dax_io copies (see `dax_io_templates`), or "" for a kernel with iomap.
+    `copy` is how dax_io copies (see `dax_io_templates`), or "" for a kernel with iomap.  `folios`: see `folio_templates`.
     """
     every = (dax_templates(copy_fence) if dax else cache_templates()) | journal_templates() | name_templates()
     if copy:
         every |= dax_io_templates(copy, copy_fence)
+    if folios:
+        every |= folio_templates()
     return {number: every.get(number, []) for number in range(q.TEMPLATES)}

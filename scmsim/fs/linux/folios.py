@@ -29,6 +29,37 @@ def order_at(s, page, stop, at, end):
 
 
 @subroutine
+def folios_in(s, arena, f, page, end):
+    """Return (number of folios with a page in [page, end), pages of these folios, page after the last of these folios).
+
+    A page that is not cached counts as a folio.
+    """
+    if s.folio_order == 0:
+        return end - page, end - page, end
+    folios, pages = 0, 0
+    while page < end:
+        count = 1
+        if page < arena[f + e.PAGE_COUNT] and arena[arena[f + e.PAGES] + page] & e.IS_CACHED:
+            page, count = folio_of(arena, f, page)
+        folios, pages, page = folios + 1, pages + count, page + count
+    return folios, pages, page
+
+
+@subroutine
+def clean_folios(s, arena, f, page, end):
+    """Return the number of folios without a dirty page among those of the cached pages [page, end)."""
+    found = 0
+    while page < end:
+        first, count = folio_of(arena, f, page) if s.folio_order else (page, 1)
+        words, dirty = arena[f + e.PAGES] + first, 0
+        for at in range(words, words + count):
+            dirty |= arena[at] & e.IS_DIRTY
+        found += dirty == 0
+        page = first + count
+    return found
+
+
+@subroutine
 def frame_of(word):
     """Return the frame number of a cached page."""
     return word >> e.FRAME_SHIFT & e.FRAME_MASK

@@ -81,6 +81,7 @@ def free_run(s, arena, f, at, count):
             if block == 0:  # a page without a block holds a reserved one (delayed allocation)
                 delayed.promise(s, arena, f, -1)
             s.reg[q.PAGES] += arena[i] & e.IS_CACHED != 0
+            s.reg[q.FOLIOS] += arena[i] & (e.IS_CACHED | e.IS_TAIL) == e.IS_CACHED
         arena[i] = 0
     if block:
         arena[f + e.EXTENTS] += starts_at_ends(arena, f, at, count) - before
@@ -91,7 +92,7 @@ def free_pages(s, arena, out, f, page, last):
     """Free the pages [page, last]; emits at most 2 events."""
     last = min(last, arena[f + e.PAGE_COUNT] - 1)
     was_dirty = arena[f + e.DIRTY]
-    s.reg[q.COUNT], s.reg[q.PAGES] = 0, 0
+    s.reg[q.COUNT], s.reg[q.PAGES], s.reg[q.FOLIOS] = 0, 0, 0
     start, stop = index.piece_after(page, last + 1, 0, 0)
     while start < stop:
         left, right = start, stop

@@ -21,6 +21,17 @@ LOOKED_AT = {  # cost -> register
 }  # fmt: skip
 # A file system without a journal uses the journal's registers for other things.
 LEVELS, SCANNED, POINTERS = LOG, LOG_WRAPPED, COMMIT_AT
+# A page cache uses registers of allocation and of the journal to count folios, and pages of these folios (each has one buffer).
+# In a write, FOLIOS counts new folios; the others count folios that the write copies into, folios that become dirty, new folios
+# of several pages, and new pages of which a part is zeroed.
+FOLIOS, FOLIO_PAGES, WRITTEN_FOLIOS, DIRTIED_FOLIOS, LARGE_FOLIOS, ZEROED_PAGES = (
+    BITMAP,
+    GROUP,
+    COUNT,
+    LINES,
+    LOG,
+    LOG_WRAPPED,
+)
 
 # Templates.
 (

@@ -24,7 +24,7 @@ from scmsim.fs.linux.blocks import (
     write_extents,
 )
 from scmsim.fs.linux.files import dirty_inode
-from scmsim.fs.linux.folios import order_at
+from scmsim.fs.linux.folios import clean_folios, folios_in, order_at
 from scmsim.fs.linux.groups import block_bitmap
 from scmsim.jit import subroutine
 
@@ -98,15 +98,17 @@ def add_zeroed(s, arena, out, f, page, count):
 
 @subroutine
 def cache_page(s, arena, out, f, page, is_kept):
-    """Add a page to the cache; read its content if it has any and some of it is kept."""
+    """Add a page to the cache; read its content if it has any and some of it is kept, and return whether it was read."""
     words = arena[f + e.PAGES] + page
     word = arena[words] | e.IS_CACHED | (s.frame & e.FRAME_MASK) << e.FRAME_SHIFT
     s.frame += 1
-    if is_kept and word >> e.BLOCK_SHIFT and not word & e.IS_UNWRITTEN:
+    is_read = is_kept and word >> e.BLOCK_SHIFT != 0 and not word & e.IS_UNWRITTEN
+    if is_read:
         s.reg[q.FROM] = word >> e.BLOCK_SHIFT << 12
         s.reg[q.TO] = q.FRAMES + ((word >> e.FRAME_SHIFT) & e.FRAME_MASK) * e.BLOCK
         emit_template(s, out, q.FILL)
     arena[words] = word
+    return is_read
 
 
 @subroutine
@@ -114,16 +116,21 @@ def add_cached(s, arena, out, op, f, span):
     """Add the uncached pages [span[0], span[1]) to the cache; read partially written pages first."""
     end, tail, first = op.offset + op.length, 0, span[0]
     for at in range(span[0], span[1]):
-        if tail == 0 and s.folio_order and not s.reading:
-            tail = 1 << order_at(s, at, span[1], max(op.offset, at << 12), end)
+        if tail == 0:
+            tail = 1
+            if s.folio_order and not s.reading:
+                tail = 1 << order_at(s, at, span[1], max(op.offset, at << 12), end)
             s.frame = (s.frame + tail - 1) & ~(tail - 1)  # a folio's frames are aligned to its size
+            s.reg[q.FOLIOS] += 1
+            s.reg[q.LARGE_FOLIOS] += tail > 1
             first = at
         # a page that is written as a whole, or up to the file's end, is not read (__block_write_begin)
         part_kept = at << 12 < op.offset or (end < (at + 1) << 12 and end < arena[f + e.SIZE]) or s.reading
-        cache_page(s, arena, out, f, at, part_kept)
-        if tail:
-            arena[arena[f + e.PAGES] + at] |= e.IS_TAIL if at > first else 0
-            tail -= 1
+        in_part = at << 12 < op.offset or end < (at + 1) << 12
+        is_read = cache_page(s, arena, out, f, at, part_kept)
+        s.reg[q.ZEROED_PAGES] += in_part and not is_read
+        arena[arena[f + e.PAGES] + at] |= e.IS_TAIL if at > first else 0
+        tail -= 1
     s.new_pages += span[1] - span[0]
 
 
@@ -190,6 +197,7 @@ def write_slice(s, arena, out, op, row, f):
             dirty_inode(s, arena, out, f)
             arena[f + e.TID] = s.tid
     s.new_pages, s.changed, s.reading, s.pages_dirtied = 0, 0, 0, 0
+    s.reg[q.FOLIOS], s.reg[q.LARGE_FOLIOS], s.reg[q.ZEROED_PAGES], dirtied = 0, 0, 0, 0
     s.last_page = (op.offset + op.length - 1) >> 12 if WHOLE_REQUESTS and s.dax else 0
     while at < end:
         page = at >> 12
@@ -206,6 +214,8 @@ def write_slice(s, arena, out, op, row, f):
         else:
             if word & e.IS_CACHED == 0:
                 add_cached(s, arena, out, op, f, (page, page + count))
+            else:
+                dirtied += clean_folios(s, arena, f, page, page + count)
             allocate_now(s, arena, out, f, page, count)
             mark_dirty(s, arena, row, f, page, count)
         find_blocks(s, out, page, count)
@@ -215,6 +225,9 @@ def write_slice(s, arena, out, op, row, f):
         copy_in(s, out, target, (op.thread << 36) + op.buffer + at - op.offset, stop - at)
         at = stop
     s.progress = at - op.offset
+    if not s.dax:
+        s.reg[q.WRITTEN_FOLIOS], s.reg[q.FOLIO_PAGES], _ = folios_in(s, arena, f, first, (end - 1 >> 12) + 1)
+        s.reg[q.DIRTIED_FOLIOS] = dirtied
     finish_slice(s, arena, out, f, (first, size, end))
 
 
@@ -281,7 +294,7 @@ def read_slice(s, arena, out, op, f):
     at = op.offset + s.progress
     end = min(op.offset + op.length, arena[f + e.SIZE], (at & ~4095) + e.SLICE_PAGES * e.BLOCK)
     s.reg[q.PAGES], s.reg[q.LINES] = ((end - 1) >> 12) - (at >> 12) + 1, (end - at) >> 12
-    s.new_pages, s.reading = 0, 1
+    s.new_pages, s.reading, first = 0, 1, at >> 12
     if s.progress == 0:
         emit_template(s, out, q.READ)
         set_access_time(s, arena, out, f)
@@ -311,6 +324,8 @@ def read_slice(s, arena, out, op, f):
         at = stop
     s.reg[q.NEW] = s.new_pages
     if at > op.offset:
+        if not s.dax:
+            s.reg[q.FOLIOS], s.reg[q.FOLIO_PAGES], _ = folios_in(s, arena, f, first, (end - 1 >> 12) + 1)
         emit_template(s, out, q.READ_PAGES)
     s.progress = at - op.offset
 

@@ -10,6 +10,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import PREALLOCATION, add_promised, page_run, write_extents
 from scmsim.fs.linux.files import dirty_inode
+from scmsim.fs.linux.folios import folios_in
 from scmsim.jit import subroutine
 
 END = e.MOST_PAGES
@@ -120,11 +121,14 @@ def flush_pages(s, arena, out, f, first, end):
     """
     done, start = 0, max(first, arena[f + e.FIRST_DIRTY_PAGE])
     page, end = start, min(end, arena[f + e.PAGE_COUNT])
-    s.changed = 0
+    s.changed, s.reg[q.FOLIOS], s.reg[q.FOLIO_PAGES], counted = 0, 0, 0, 0
     while arena[f + e.DIRTY] and done < e.FLUSH_PAGES and page < end:
         if arena[arena[f + e.PAGES] + page] & e.IS_DIRTY:
             most = e.FLUSH_PAGES if delayed.MERGES_LATE else e.FLUSH_PAGES - done
             count = flush_run(s, arena, out, f, page, min(most, end - page))
+            folios, pages, counted = folios_in(s, arena, f, max(page, counted), page + count)
+            s.reg[q.FOLIOS] += folios
+            s.reg[q.FOLIO_PAGES] += pages
             arena[f + e.DIRTY] -= count
             done += count
             page += count

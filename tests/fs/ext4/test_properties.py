@@ -53,8 +53,9 @@ def same_state(model, reference):
         assert arena[arena[f + e.LEAVES] :][: arena[f + e.LEAF_COUNT]].tolist() == node.leaves, file
 
 
-def start(fs, capacity=24 << 20, journal=4 << 20, room=1 << 12, files=None, tick=laws.TICK):
-    model = drive.Model(fs, files or side(), room, capacity=capacity, journal=journal, timestamp_tick=tick)
+def start(fs, capacity=24 << 20, journal=4 << 20, room=1 << 12, files=None, tick=laws.TICK, folios="kernel"):
+    own = {"folios": folios} if fs == "ext4" else {}
+    model = drive.Model(fs, files or side(), room, capacity=capacity, journal=journal, timestamp_tick=tick, **own)
     by_dax_io = fs == "ext4-dax-linux4"
     return model, Slow("dax" in fs, files or side(), capacity, journal, by_dax_io=by_dax_io, clock_tick=tick)
 
@@ -77,10 +78,15 @@ FAMILY = laws.ByKind(start, same)
 
 @settings(max_examples=5 if NO_JIT else 300)
 @pytest.mark.parametrize("fs", SYSTEMS)
-@given(trace=traces, room=st.sampled_from([2, 100, 1 << 12]), tick=st.sampled_from([0, laws.TICK]))
-def test_kernels_agree_with_the_twin(fs, trace, room, tick):
-    """Whatever the size of the event buffer, and whether files' times follow a clock."""
-    FAMILY.agree(trace, fs, room=room, tick=tick)
+@given(
+    trace=traces,
+    room=st.sampled_from([2, 100, 1 << 12]),
+    tick=st.sampled_from([0, laws.TICK]),
+    folios=st.sampled_from(["never", "always"]),
+)
+def test_kernels_agree_with_the_twin(fs, trace, room, tick, folios):
+    """Whatever the size of the event buffer, whether files' times follow a clock, and with large folios."""
+    FAMILY.agree(trace, fs, room=room, tick=tick, folios=folios)
 
 
 @settings(max_examples=3 if NO_JIT else 60)
