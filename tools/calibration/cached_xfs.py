@@ -1,14 +1,9 @@
-"""Provide the start of the fit of fs/xfs/costs/xfs-6.1.toml: xfs-dax' names and log on 6.1, and page-cache priors.
+"""Provide the page-cache priors of the fit of fs/xfs/costs/xfs-6.1.toml, which starts from xfs-dax' names and log on 6.1.
 
 The priors are differences of the cells of 1, 16 and 256 KiB of tests/verification/data/measured_610.csv, costs of ext4 on 6.1, or
 estimates; tools/calibration/kernels.py fits from them.
 """
 
-from scmsim.core import toml
-from scmsim.core.registry import path
-from scmsim.fs.engine.costs import COLUMNS
-
-ORIGIN = "xfs-dax-6.1"
 # cost: (instructions, loads, stores)
 PRIORS = {
     "cache_write_call": (1938.3, 609.9, 369.3),
@@ -25,9 +20,3 @@ PRIORS = {
     "convert": (3000, 900, 550),
     "free_page": (2362.5, 598.5, 335.8),
 }
-
-
-def start() -> dict[str, tuple[float, float, float]]:
-    """Return {cost: (instructions, loads, stores)} from which the fit starts."""
-    _, table = toml.read(path("fs", "xfs").parent / "costs" / f"{ORIGIN}.toml")
-    return {name: tuple(entry[column] for column in COLUMNS) for name, entry in table.items()} | PRIORS

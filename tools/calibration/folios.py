@@ -4,15 +4,11 @@ Each pair of traces makes the same calls on files in folios of one page and on f
 counts, divided by the difference in folios or in buffers, is a cost.
 """
 
-from scmsim.core import toml
 from scmsim.core.records import CLOSE, CREATE, FSYNC, READ, SETUP, SYNC, UNLINK, WRITE
-from scmsim.core.registry import path
-from scmsim.fs.engine.costs import COLUMNS
 from tests.verification import lab_card as card
 from tools.calibration.lab_costs import per_call
 
 FITTED = ("ext4", "6.18")  # model and kernel whose table has these costs
-ORIGIN = "ext4-6.12"
 # Costs per page besides those per folio: differences of the cells of 16 and 256 KiB on 6.18, in which a call writes one folio.  The
 # zeroing of a page's rest: memset_orig of the append of 1 KiB, which zeroes 3 KiB of each page.
 # cost: (instructions, loads, stores)
@@ -28,12 +24,6 @@ BUFFERS = 256  # pages of the large file, in 256 folios or in one
 COUNT = 100  # small files
 _MANY = range(1, COUNT + 1)
 _SYNC = (SYNC, -1, 0, 0, SETUP)
-
-
-def start():
-    """Return {cost: (instructions, loads, stores)} from which the fit starts."""
-    _, table = toml.read(path("fs", "ext4").parent / "costs" / f"{ORIGIN}.toml")
-    return {name: tuple(entry[column] for column in COLUMNS) for name, entry in table.items()} | PRIORS
 
 
 def _file(file, pages, folio):

@@ -20,16 +20,24 @@ from scmsim.study import calibrate
 from tools.calibration import cached_xfs, folios, lab_costs, tables
 from tools.calibration.tables import Cost
 
-# File systems by kernel; tmpfs.py and ext2.py derive the others of 6.1.
-_ALL = ("ext4-dax", "tmpfs", "ext4", "xfs-dax", "ext2-dax")
-MADE = {"6.1": ("ext4-dax", "ext4", "xfs-dax", "xfs"), "6.12": _ALL, "6.18": _ALL}
-# The model's kernel parameter of the table that a fit starts from: a kernel with the same driver, whose rules the model follows in
-# the fit.  ext2-dax remembers holes on 6.12 only.
-FIRST = {"ext4-dax": "5.13", "tmpfs": "6.1", "ext4": "5.13", "xfs-dax": "5.13", "ext2-dax": "6.1"}
+# kernel -> file system -> table from which the fit starts: of a kernel with the same driver.  The model follows the rules of the
+# kernel itself, for which it needs a table, at first a copy.  tmpfs.py and ext2.py derive the other tables of 6.1.
 START = {
-    "6.1": FIRST,
-    "6.12": {**FIRST, "ext2-dax": "6.12"},
-    "6.18": {**dict.fromkeys(_ALL, "6.12"), "ext2-dax": "6.1"},
+    "6.1": {"ext4-dax": "ext4-5.13", "ext4": "ext4-5.13", "xfs-dax": "xfs-5.13", "xfs": "xfs-dax-6.1"},
+    "6.12": {
+        "ext4-dax": "ext4-5.13",
+        "tmpfs": "tmpfs-6.1",
+        "ext4": "ext4-5.13",
+        "xfs-dax": "xfs-5.13",
+        "ext2-dax": "ext2-dax-6.1",
+    },
+    "6.18": {
+        "ext4-dax": "ext4-dax-6.12",
+        "tmpfs": "tmpfs-6.12",
+        "ext4": "ext4-6.12",
+        "xfs-dax": "xfs-dax-6.12",
+        "ext2-dax": "ext2-dax-6.1",
+    },
 }
 MACHINE = {"capacity": "2GiB", "tick": "0"}  # the lab's device; the lab's counts exclude interrupts
 TICK = "the lab's counts contain no interrupts; a system adds those of a machine (scmsim replay --system)"
@@ -43,7 +51,7 @@ def measured(folder: pathlib.Path, kernel: str, fs: str) -> calibrate.Result:
     out = folder / f"costs-{kernel}"
     command = [sys.executable, "-m", "scmsim", "lab", "run", "costs", "--kernel", kernel, "-o", str(out), "--fs"]
     if not (out / f"{fs}-1.calls.parquet").exists() or not (out / "result.json").exists():
-        subprocess.run([*command, ",".join({*_ALL, *MADE[kernel]})], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*command, ",".join(START[kernel])], check=True, stdout=subprocess.DEVNULL)
     return read_all(str(out))
 
 
@@ -54,25 +62,18 @@ def calibrated(folder: pathlib.Path, kernel: str, fs: str) -> tuple[str, calibra
     single = folder / (f"single-{kernel}" if ext4 else f"single-{kernel}-{fs}")
     single.mkdir(exist_ok=True)
     known = (lab_costs.costs_of if ext4 else lab_costs.quiet_costs_of)(single, fs, kernel)
-    params = {"kernel": START[kernel][fs]} if fs in START[kernel] else {}
-    if (fs, kernel) == folios.FITTED:  # its structure is not that of the table that the fit starts from
-        params = {"kernel": kernel}
-        known = folios.start() | known | folios.costs_of(single, fs, kernel)
-    if fs == "xfs":  # its only table is the one that is made
-        known = cached_xfs.start() | known
-    return str(result.manifest["kernel"]).removeprefix("Linux "), lab_costs.fitted(known, result, fs, MACHINE | params)
-
-
-def origin_of(fs: str, kernel: str, found: calibrate.Calibration) -> str:
-    """Return the name of the table that the fit started from."""
+    if (fs, kernel) == folios.FITTED:
+        known = folios.PRIORS | known | folios.costs_of(single, fs, kernel)
     if fs == "xfs":
-        return cached_xfs.ORIGIN
-    return folios.ORIGIN if (fs, kernel) == folios.FITTED else found.name
+        known = cached_xfs.PRIORS | known
+    params = MACHINE if fs == "xfs" else MACHINE | {"kernel": kernel}  # xfs has one table only
+    found = lab_costs.fitted(tables.shipped(fs, START[kernel][fs]) | known, result, fs, params)
+    return str(result.manifest["kernel"]).removeprefix("Linux "), found
 
 
 def table(fs: str, kernel: str, release: str, found: calibrate.Calibration) -> str:
     """Return the table as TOML text."""
-    costs, origin = {}, origin_of(fs, kernel, found)
+    costs, origin = {}, START[kernel][fs]
     for name, entry in found.table.items():
         source = str(entry["source"])
         if name in found.told:
@@ -93,15 +94,17 @@ def main() -> None:
     """Derive the tables of the chosen kernels and file systems."""
     parser = argparse.ArgumentParser("python -m tools.calibration.kernels", description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--kernel", default=",".join(MADE), help="kept kernels of the lab (scmsim lab setup --release)")
-    parser.add_argument("--fs", help="[default: those of MADE]")
+    parser.add_argument(
+        "--kernel", default=",".join(START), help="kept kernels of the lab (scmsim lab setup --release)"
+    )
+    parser.add_argument("--fs", help="[default: those of START]")
     parser.add_argument("--write", action="store_true", help="replace the tables")
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)
     for kernel in given.kernel.split(","):
-        for fs in given.fs.split(",") if given.fs else MADE[kernel]:
+        for fs in given.fs.split(",") if given.fs else START[kernel]:
             release, found = calibrated(given.folder, kernel, fs)
-            print(f"{fs} on {release}, from {origin_of(fs, kernel, found)}; costs that no cell tells: "
+            print(f"{fs} on {release}, from {START[kernel][fs]}; costs that no cell tells: "
                   + (", ".join(name for name in found.table if name not in found.told) or "none"))  # fmt: skip
             print(*found.summary(), sep="\n", flush=True)
             for error in found.errors:

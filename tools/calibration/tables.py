@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scmsim.core import registry, toml
 from tests.fs import lab
 from tests.verification import cells
 
@@ -52,6 +53,12 @@ def folders(about: str) -> Iterator[tuple[str, pathlib.Path]]:
         folder = given.folder / kernel
         folder.mkdir(parents=True, exist_ok=True)
         yield kernel, folder
+
+
+def shipped(fs: str, name: str) -> dict[str, Sequence[float]]:
+    """Return {cost: amounts as FIELDS} of a cost table of a file system's family."""
+    _, table = toml.read(registry.path("fs", fs).parent / "costs" / f"{name}.toml")
+    return {cost: [entry[field] for field in FIELDS] for cost, entry in table.items()}
 
 
 def rows(name: str, fs: str, kernel: str = "") -> dict[tuple[str, int], np.ndarray]:

@@ -1,7 +1,8 @@
 """Order in which ext4's driver frees the blocks of an ext2 file, and whole random histories beside a real kernel.
 
-The digests are of what Debian's Linux 6.1.0-56, 6.12.118 and 6.18.15 did in the lab's guests (`python -m tests.verification.churn_layouts
---fs ext2-dax --seeds SEED:SEED+1 --kernel KERNEL -o FOLDER`).  On 6.1 only the seed 346 was used to find a rule.
+The digests are of what Debian's Linux 6.1.0-56, 6.12.118 and 6.18.15 did in the lab's guests
+(`python -m tests.verification.churn_layouts --fs ext2-dax --seeds SEED:SEED+1 --kernel KERNEL -o FOLDER`).  On 6.1 only the seed
+346 was used to find a rule.
 """
 
 import pytest
