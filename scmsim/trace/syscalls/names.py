@@ -56,10 +56,9 @@ class Names:
         under = self.under
         return under is None or path == under or path.startswith(under + "/") or under == "/"
 
-    def is_plain(self, path: str) -> bool:
-        """Return whether no symbolic link is known at a path, so that an open leads to the path itself."""
-        head = path.rpartition("/")[0]
-        return path not in self.links and self._dirs.get(head, head) == head
+    def is_direct(self, folder: str) -> bool:
+        """Return whether no symbolic link is known at a directory."""
+        return self._dirs.get(folder, folder) == folder
 
     def seen(self, path: str) -> int:
         """Return the known state of a name: UNSEEN, ABSENT or PRESENT."""

@@ -6,7 +6,8 @@ hold only what a stretch touches, so their cost depends on the stretch, not on h
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -29,6 +30,7 @@ ENOUGH = 64  # minimum calls of a stretch: a shorter one is converted faster cal
 _REASONS = (UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL)  # in the order of the kernel's numbers
 _NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "doubt")
 _FOUND = ("position", "doubt", "append", "synchronous", "path_only")
+_UNSEEN = object()  # state of a path that no call has shown
 _of_node, _of_found = attrgetter(*_NODE), attrgetter(*_FOUND)
 
 
@@ -80,32 +82,45 @@ class Stretch:
         Tasks, indexed by the calls' column TASK.
     fds : sequence
         Descriptors as the keys of `Table.slots`, indexed by the calls' column FD.
-    raws : mapping
-        Number in the column RAW, by the text that -y prints for a descriptor.
+    texts : optional
+        The texts that -y prints for descriptors, by their numbers in the column RAW; its method `number` is the reverse.
     """
 
-    def __init__(self, imp: Importer, tasks: list[Task], fds: Sequence[Any], raws: Mapping[Any, int]) -> None:
+    def __init__(self, imp: Importer, tasks: list[Task], fds: Sequence[Any], texts: Any = None) -> None:
         from scmsim.trace.kernels import file_calls
 
-        self.imp, self.tasks, self.fds, self._raws, self._kernel = imp, tasks, fds, raws, file_calls
+        self.imp, self.tasks, self.fds, self._texts, self._kernel = imp, tasks, fds, texts, file_calls
         self._nodes: list[Any] = []  # Node, or the name of a node that nothing refers to any more
         self._founds: list[Description] = []
         self._paths: list[str] = []
         self._known = array("q")  # records of the kernel's PATH_KNOWN
-        self._index: dict[Any, int] = {}  # index of each path, and of each node and description by its id
+        self._path_index: dict[str, int] = {}
+        self._index: dict[int, int] = {}  # index of each node and description by its id
 
     def path(self, path: str) -> int:
         """Return the index of a path for the column PATH."""
-        index = self._index.get(path)
+        index = self._path_index.get(path)
         if index is None:
-            names, above = self.imp.names, above_of(path)
-            parent = self.path(above) if above != path else len(self._paths)
-            index = self._index[path] = len(self._paths)
-            self._paths.append(path)
-            node = names.table.get(path)
-            at = self._node(node) if node is not None else -1 if path in names.table else -2
-            self._known.extend((at, parent, names.inside(path), is_special(path), -1))
+            above = above_of(path)
+            self.paths([path], [self.path(above) if above != path else len(self._paths)])
+            index = self._path_index[path]
         return index
+
+    def paths(self, paths: list[str], above: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices of paths for the column PATH, and which paths are special; `above`: indices of their directories."""
+        index, names, table = self._path_index, self.imp.names, self.imp.names.table
+        each = np.array([index.setdefault(path, len(index)) for path in paths], "i8")
+        start = len(self._paths)
+        new = list(islice(index, start, None))
+        self._paths += new
+        rows = np.full((len(new), 5), -1, "i8")
+        states = [table.get(path, _UNSEEN) for path in new]
+        rows[:, 0] = [-2 if node is _UNSEEN else -1 if node is None else self._node(node) for node in states]
+        rows[each[each >= start] - start, 1] = np.asarray(above)[each >= start]
+        rows[:, 2] = [names.inside(path) for path in new] if names.under is not None else 1
+        rows[:, 3] = [is_special(path) for path in new]
+        self._known.frombytes(rows.tobytes())
+        return each, np.frombuffer(self._known, "i8").reshape(-1, 5)[each, 3] > 0
 
     def _node(self, node: Node) -> int:
         index = self._index.get(id(node))
@@ -167,8 +182,9 @@ class Stretch:
     def _found_table(self, more: int) -> np.ndarray:
         table = np.zeros((len(self._founds) + more, len(_FOUND) + 2), "i8")
         for row, found in zip(table, self._founds, strict=False):
-            raw = self._raws.get(found.raw, self._kernel.ODD)
-            row[:] = *_of_found(found), raw, -1 if found.node is None else self._node(found.node)
+            raw = -1 if found.raw is None or self._texts is None else self._texts.number(found.raw)
+            node = -1 if found.node is None else self._node(found.node)
+            row[:] = *_of_found(found), raw if raw >= 0 else self._kernel.ODD, node
         return table
 
     def _keep_nodes(self, table: np.ndarray, calls: np.ndarray, state: Any) -> None:
@@ -199,10 +215,9 @@ class Stretch:
             ) = row  # fmt: skip
 
     def _keep_founds(self, table: np.ndarray, tables: list[Table], before: np.ndarray, state: Any) -> None:
-        rows, founds = table.tolist(), self._founds
-        for found, (position, doubt, *_) in zip(founds, rows, strict=False):
+        founds = self._founds
+        for found, (position, doubt) in zip(founds, table[: len(founds), :2].tolist(), strict=True):
             found.position, found.doubt = position, doubt
-        texts = {number: raw for raw, number in self._raws.items()}
         made: dict[int, Description] = dict(enumerate(founds))
         for r, c in np.argwhere((state.slots != before) | (state.at_exec >= 0)).tolist():
             slots, fd, which, at_exec = tables[r], self.fds[c], int(state.slots[r, c]), int(state.at_exec[r, c])
@@ -210,26 +225,24 @@ class Stretch:
                 slots.slots.pop(fd, None)
             else:
                 if which not in made:
-                    made[which] = self._described(rows[which], texts)
+                    made[which] = self._described(*table[which].tolist())
                 slots.slots[fd] = made[which]
             if at_exec >= 0:
                 (slots.at_exec.add if at_exec else slots.at_exec.discard)(fd)
 
-    def _described(self, row: list[int], texts: Mapping[int, Any]) -> Description:
-        position, doubt, append, synchronous, _, raw, node = row
-        found = Description(None if node < 0 else self._nodes[node], texts.get(raw))
+    def _described(self, position: int, doubt: int, append: int, synchronous: int, _: int, raw: int, node: int) -> Description:
+        found = Description(None if node < 0 else self._nodes[node], None if raw < 0 else self._texts[raw])
         found.position, found.doubt, found.append, found.synchronous = position, doubt, bool(append), bool(synchronous)
         return found
 
     def _keep_names(self, before: np.ndarray, after: np.ndarray) -> None:
-        names = self.imp.names
-        for i in np.flatnonzero((before != after).any(1)).tolist():
-            node, *_, removed = after[i].tolist()
-            path = self._paths[i]
+        names, paths, nodes = self.imp.names, self._paths, self._nodes
+        changed = np.flatnonzero((before != after).any(1))
+        for i, node, removed in zip(changed.tolist(), *after[changed][:, [0, 4]].T.tolist(), strict=True):
             if removed >= 0:
-                names.deleted[path] = self._nodes[removed]
+                names.deleted[paths[i]] = nodes[removed]
             if node >= -1:
-                names.table[path] = self._nodes[node] if node >= 0 else None
+                names.table[paths[i]] = nodes[node] if node >= 0 else None
 
     def _keep_counts(self, state: Any) -> None:
         imp, kernel, counts = self.imp, self._kernel, state.counts.tolist()
