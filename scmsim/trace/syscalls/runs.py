@@ -28,10 +28,8 @@ from scmsim.trace.syscalls.state import Description, Node, Table, Task
 
 ENOUGH = 64  # minimum calls of a stretch: a shorter one is converted faster call by call
 _REASONS = (UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL)  # in the order of the kernel's numbers
-_NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "doubt")
 _FOUND = ("position", "doubt", "append", "synchronous", "path_only")
-_UNSEEN = object()  # state of a path that no call has shown
-_of_node, _of_found = attrgetter(*_NODE), attrgetter(*_FOUND)
+_of_node, _of_found = attrgetter(*Node.NUMBERS), attrgetter(*_FOUND)
 
 
 def stretches(plain: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -101,26 +99,33 @@ class Stretch:
         """Return the index of a path for the column PATH."""
         index = self._path_index.get(path)
         if index is None:
-            above = above_of(path)
-            self.paths([path], [self.path(above) if above != path else len(self._paths)])
-            index = self._path_index[path]
+            names, above = self.imp.names, above_of(path)
+            parent = self.path(above) if above != path else len(self._paths)
+            index = self._path_index[path] = len(self._paths)
+            self._paths.append(path)
+            self._known.extend((self._node_at(path), parent, names.inside(path), is_special(path), -1))
         return index
 
-    def paths(self, paths: list[str], above: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices of paths for the column PATH, and which paths are special; `above`: indices of their directories."""
-        index, names, table = self._path_index, self.imp.names, self.imp.names.table
+    def paths(self, paths: list[str], above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices of many paths, whose directories have the indices `above`, and which of the paths are special."""
+        index, names, start = self._path_index, self.imp.names, len(self._paths)
         each = np.array([index.setdefault(path, len(index)) for path in paths], "i8")
-        start = len(self._paths)
         new = list(islice(index, start, None))
         self._paths += new
         rows = np.full((len(new), 5), -1, "i8")
-        states = [table.get(path, _UNSEEN) for path in new]
-        rows[:, 0] = [-2 if node is _UNSEEN else -1 if node is None else self._node(node) for node in states]
-        rows[each[each >= start] - start, 1] = np.asarray(above)[each >= start]
-        rows[:, 2] = [names.inside(path) for path in new] if names.under is not None else 1
-        rows[:, 3] = [is_special(path) for path in new]
+        rows[:, 0] = list(map(self._node_at, new))
+        rows[each[each >= start] - start, 1] = above[each >= start]
+        rows[:, 2] = list(map(names.inside, new))
+        rows[:, 3] = list(map(is_special, new))
         self._known.frombytes(rows.tobytes())
         return each, np.frombuffer(self._known, "i8").reshape(-1, 5)[each, 3] > 0
+
+    def _node_at(self, path: str) -> int:
+        """Return the index of the node of a path, or what the kernel has for a path without a node."""
+        node, kernel = self.imp.names.at(path), self._kernel
+        if node is None:
+            return kernel.ABSENT_NODE if path in self.imp.names.table else kernel.UNSEEN_NODE
+        return self._node(node)
 
     def _node(self, node: Node) -> int:
         index = self._index.get(id(node))
@@ -152,7 +157,7 @@ class Stretch:
         paths = np.array(self._known, "i8").reshape(-1, 5)
         counts = np.zeros(kernel.COUNTS, "i8")
         counts[[kernel.NODES, kernel.FOUNDS, kernel.THREADS]] = len(self._nodes), len(self._founds), imp.threads
-        counts[[kernel.FIRST_NUMBER, kernel.FIRST_ROW, kernel.OLDEST]] = len(imp.nodes), imp.next_row(), imp.drained
+        counts[[kernel.FIRST_NUMBER, kernel.FIRST_ROW, kernel.OLDEST]] = len(imp.names.numbered), imp.next_row(), imp.drained
         state = kernel.Tables(
             nodes=nodes.view(kernel.NODE).reshape(-1),
             founds=founds.view(kernel.FOUND).reshape(-1),
@@ -174,7 +179,7 @@ class Stretch:
         return int(done)
 
     def _node_table(self, more: int) -> np.ndarray:
-        table = np.zeros((len(self._nodes) + more, len(_NODE) + 1), "i8")
+        table = np.zeros((len(self._nodes) + more, len(Node.NUMBERS) + 1), "i8")
         if self._nodes:
             table[: len(self._nodes), :-1] = np.array(list(map(_of_node, self._nodes)), "i8")
         return table
@@ -188,31 +193,30 @@ class Stretch:
         return table
 
     def _keep_nodes(self, table: np.ndarray, calls: np.ndarray, state: Any) -> None:
-        nodes, kernel, known = self._nodes, self._kernel, len(self._nodes)
-        nameless = calls[(calls[:, kernel.OP] == kernel.OPEN) & (calls[:, kernel.PATH] < 0)]
-        owners = zip(nameless[:, kernel.TASK].tolist(), nameless[:, kernel.FD].tolist(), strict=True)
-        lives = table[:, -1] >= 0
-        lives[:known] = True
-        held = state.founds["node"][state.slots[state.slots >= 0]]
-        lives[held[held >= 0]] = True
-        for path, stays in zip(table[known:, -1].tolist(), lives[known:].tolist(), strict=True):
-            if path >= 0:
-                name = self._paths[path]
-            else:
-                task, fd = next(owners)
-                name = self.imp.nameless_path(self.tasks[task], self.fds[fd])
-            nodes.append(Node(name, True) if stays else name)
-        gone = table[~lives]
-        self.imp.closed.update(zip(gone[:, kernel.IDENT].tolist(), gone[:, kernel.FIRST].tolist(), strict=True))
-        at = np.flatnonzero(lives)
+        """Store the numbers of the nodes; a new node becomes an object only if more than its name refers to it."""
+        nodes, kernel, names, known = self._nodes, self._kernel, self.imp.names, len(self._nodes)
+        path, at = table[:, -1], np.arange(len(table))
+        held = np.isin(at, state.founds["node"][state.slots[state.slots >= 0]])
+        lives = held | (at < known) | (path >= 0)
+        asleep = (at >= known) & (path >= 0) & ~held & (table[:, kernel.IS_DIR] == 0)
+        asleep[asleep] = state.paths["node"][path[asleep]] == at[asleep]  # false for a file that is already removed
+        lives &= ~asleep
+        opens = calls[(calls[:, kernel.OP] == kernel.OPEN) & (calls[:, kernel.PATH] < 0)]
+        owners = zip(opens[:, kernel.TASK].tolist(), opens[:, kernel.FD].tolist(), strict=True)
+        for where, is_object in zip(path[known:].tolist(), lives[known:].tolist(), strict=True):
+            name = self._paths[where] if where >= 0 else self._nameless(*next(owners))
+            nodes.append(Node(name, True) if is_object else name)
+        numbered = table[~lives & (table[:, kernel.IDENT] >= 0)]
+        names.closed.update(zip(numbered[:, kernel.IDENT].tolist(), numbered[:, kernel.FIRST].tolist(), strict=True))
+        names.put_to_sleep([nodes[i] for i in at[asleep].tolist()], table[asleep, :-1])
+        state.paths["node"][path[asleep]] = kernel.UNSEEN_NODE  # `_keep_names` has nothing to do for them
         # lists of columns, not of rows: the garbage collector visits each list
-        columns = table[at, :-1].T.tolist()
-        for i, row in zip(at.tolist(), zip(*columns, strict=True), strict=True):
-            node = nodes[i]
-            (
-                node.first, node.length, node.written, node.row, node.ident, node.exact, node.open_question, node.inside,
-                node.is_dir, node.doubt,
-            ) = row  # fmt: skip
+        columns = table[lives, :-1].T.tolist()
+        for i, numbers in zip(at[lives].tolist(), zip(*columns, strict=True), strict=True):
+            nodes[i].set_numbers(numbers)
+
+    def _nameless(self, task: int, fd: int) -> str:
+        return self.imp.nameless_path(self.tasks[task], self.fds[fd])
 
     def _keep_founds(self, table: np.ndarray, tables: list[Table], before: np.ndarray, state: Any) -> None:
         founds = self._founds
@@ -246,7 +250,7 @@ class Stretch:
 
     def _keep_counts(self, state: Any) -> None:
         imp, kernel, counts = self.imp, self._kernel, state.counts.tolist()
-        imp.nodes += [self._nodes[i] for i in state.numbered[: counts[kernel.NUMBERED]].tolist()]
+        imp.names.numbered += [self._nodes[i] for i in state.numbered[: counts[kernel.NUMBERED]].tolist()]
         for row in state.mistaken[: counts[kernel.MISTAKEN]].tolist():
             imp.existed(row)
         for task, thread in zip(self.tasks, state.tasks[:, 1].tolist(), strict=True):
