@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import compress
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,7 @@ class _Texts:
     def __init__(self, kernel: Any, block: bytes, spans: np.ndarray, heads: np.ndarray) -> None:
         self._kernel, self._spans, self._heads = kernel, spans, heads
         self._bytes, self._block = np.frombuffer(block, np.uint8), block.decode("latin-1")
+        self.is_plain = self._block.isascii() and "\\" not in self._block  # whether `unescape` changes no text
 
     def __getitem__(self, number: int) -> str:
         first, last = self._spans[number, :2].tolist()
@@ -108,6 +111,8 @@ class BulkLines:
             return 0
         fds, slot = np.unique(rows[:, self.text.FD], return_inverse=True)
         stretch = runs.Stretch(imp, tasks, [str(fd) for fd in fds.tolist()], self.texts)
+        if stretch.is_doubtful():  # the look-up of a later path may remove the doubt from earlier calls
+            return 0
         calls = self._as_calls(rows, now, which, slot)
         self._name(stretch, tasks, rows, calls)
         done = stretch.follow(calls)
@@ -157,7 +162,9 @@ class BulkLines:
         path, direct = self._paths(stretch, tasks, rows[asks], task[asks])
         flags, error = self._flags(rows), rows[:, text.ERROR]
         path = np.where((error > 0) | (direct[ask] & (flags >= 0)), path[ask], kernel.ODD)
-        calls[at, kernel.PATH] = np.where(error > text.ENOENT, -1, path)
+        is_empty = self.spans[rows[:, text.PATH], text.FIRST] == self.spans[rows[:, text.PATH], text.LAST]
+        # an empty path that was not found says nothing about a name
+        calls[at, kernel.PATH] = np.where((error > text.ENOENT) | ((error > 0) & is_empty), -1, path)
         calls[at, kernel.FLAGS] = np.where(error > 0, 0, flags)
 
     def _flags(self, rows: np.ndarray) -> np.ndarray:
@@ -182,24 +189,25 @@ class BulkLines:
         tail = np.where(is_plain, spans[asked, text.TAIL], last)
         folder = np.where(is_plain, spans[asked, text.ABOVE], len(spans) + asked)
         first, which = _distinct(_distinct(task, rows[:, text.BASE])[1], folder)
-        heads, above, direct = [], [], []
+        heads, above, direct, is_full = [], [], [], []
         for i in first.tolist():
             head = self._head(tasks[task[i]], int(rows[i, text.BASE]), int(asked[i]), int(last[i] - tail[i]))
             heads.append(head or "")
             above.append(self.calls.ODD if head is None else stretch.path(above_of(head)))
             direct.append(names.is_direct(heads[-1].rpartition("/")[0]) and not heads[-1].startswith("/proc/"))
+            is_full.append(heads[-1].startswith("/"))
         paths = [heads[i] + name for i, name in zip(which.tolist(), self.texts.some(tail, last), strict=True)]
         found = np.array(above)[which]
         index, special = stretch.paths(paths, found)
-        follows = np.array(direct)[which]
+        follows = np.array(direct)[which] & ((raw < 0) | np.array(is_full)[which])
         if names.links:
             follows &= [path not in names.links for path in paths]
         # without the printed path, a later path may be relative to this descriptor
         follows &= (raw >= 0) | ~special | (rows[:, text.CALL] == text.UNLINK)
-        shown = np.flatnonzero(raw >= 0)
+        shown = raw >= 0
         led = self.texts.some(spans[raw[shown], text.FIRST] + 1, spans[raw[shown], text.LAST] - 1)
-        leads = [unescape(each) == paths[i] and each[:1] == "/" for each, i in zip(led, shown.tolist(), strict=True)]
-        follows[shown] &= np.array(leads, bool)
+        led = led if self.texts.is_plain else list(map(unescape, led))
+        follows[shown] &= np.fromiter(map(eq, led, compress(paths, shown.tolist())), bool, len(led))
         return np.where(found == self.calls.ODD, self.calls.ODD, index), follows
 
     def _head(self, task: Task, base: int, asked: int, cut: int) -> str | None:

@@ -164,12 +164,14 @@ class Importer:
     def files(self) -> Files:
         """Return the side table of files."""
         nodes, closed = self.names.numbered, self.names.closed
-        is_dir = np.array([not isinstance(node, str) and node.is_dir for node in nodes], bool)
-        first = np.array(
-            [closed[i] if isinstance(node, str) else node.first for i, node in enumerate(nodes)], "i8"
-        )
+        objects = [(i, node) for i, node in enumerate(nodes) if isinstance(node, Node)]
+        paths: list[Any] = list(nodes)
+        first, is_dir = np.zeros(len(nodes), "i8"), np.zeros(len(nodes), bool)
+        first[list(closed)] = list(closed.values())
+        for i, node in objects:
+            paths[i], first[i], is_dir[i] = node.name, node.first, node.is_dir
         first[is_dir & (first > 0)] = 0
-        return Files([node if isinstance(node, str) else node.name for node in nodes], first, is_dir)
+        return Files(paths, first, is_dir)
 
     def holds(self, node: Node, end: int) -> None:
         """Note that a read or seek has shown at least `end` bytes in the file now."""

@@ -25,7 +25,7 @@ class Names:
         # None: known to be absent; a number: the name is all that refers to the inode, whose numbers are in `_asleep` from there
         self.table: dict[str, Node | int | None] = {}
         self._asleep = array("q")
-        self.numbered: list[Node | str] = []  # inodes by file number; only the name if no object stands for the inode
+        self.numbered: list[Node | str] = []  # inodes by file number; only the name of an inode without an object
         self.closed: dict[int, int] = {}  # length before the trace, by file number, of the inodes without an object
         self.deleted: dict[str, Node] = {}  # the last inode that had this path
         self.links: dict[str, str] = {}  # a symbolic link to a file -> its target

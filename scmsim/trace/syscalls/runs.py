@@ -108,14 +108,14 @@ class Stretch:
 
     def paths(self, paths: list[str], above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices of many paths, whose directories have the indices `above`, and which of the paths are special."""
-        index, names, start = self._path_index, self.imp.names, len(self._paths)
+        index, names, known, start = self._path_index, self.imp.names, self.imp.names.table, len(self._paths)
         each = np.array([index.setdefault(path, len(index)) for path in paths], "i8")
         new = list(islice(index, start, None))
         self._paths += new
         rows = np.full((len(new), 5), -1, "i8")
-        rows[:, 0] = list(map(self._node_at, new))
+        rows[:, 0] = [self._node_at(path) if path in known else self._kernel.UNSEEN_NODE for path in new]
         rows[each[each >= start] - start, 1] = above[each >= start]
-        rows[:, 2] = list(map(names.inside, new))
+        rows[:, 2] = 1 if names.under is None else list(map(names.inside, new))
         rows[:, 3] = list(map(is_special, new))
         self._known.frombytes(rows.tobytes())
         return each, np.frombuffer(self._known, "i8").reshape(-1, 5)[each, 3] > 0
@@ -143,10 +143,14 @@ class Stretch:
             self._founds.append(found)
         return index
 
+    def is_doubtful(self) -> bool:
+        """Return whether unreadable lines made the state doubtful, so that the handlers must process the calls."""
+        return bool(self.imp.names.doubt) or any(task.is_doubtful() for task in self.tasks)
+
     def follow(self, calls: np.ndarray) -> int:
         """Convert calls up to the first that needs a handler; return how many, 0 if unreadable lines made the state doubtful."""
         kernel, imp = self._kernel, self.imp
-        if imp.names.doubt or any(task.is_doubtful() for task in self.tasks):
+        if self.is_doubtful():
             return 0
         tables = list({id(task.table): task.table for task in self.tasks}.values())
         row_of = {id(table): i for i, table in enumerate(tables)}
@@ -157,7 +161,8 @@ class Stretch:
         paths = np.array(self._known, "i8").reshape(-1, 5)
         counts = np.zeros(kernel.COUNTS, "i8")
         counts[[kernel.NODES, kernel.FOUNDS, kernel.THREADS]] = len(self._nodes), len(self._founds), imp.threads
-        counts[[kernel.FIRST_NUMBER, kernel.FIRST_ROW, kernel.OLDEST]] = len(imp.names.numbered), imp.next_row(), imp.drained
+        counts[kernel.FIRST_NUMBER] = len(imp.names.numbered)
+        counts[[kernel.FIRST_ROW, kernel.OLDEST]] = imp.next_row(), imp.drained
         state = kernel.Tables(
             nodes=nodes.view(kernel.NODE).reshape(-1),
             founds=founds.view(kernel.FOUND).reshape(-1),
@@ -203,9 +208,7 @@ class Stretch:
         lives &= ~asleep
         opens = calls[(calls[:, kernel.OP] == kernel.OPEN) & (calls[:, kernel.PATH] < 0)]
         owners = zip(opens[:, kernel.TASK].tolist(), opens[:, kernel.FD].tolist(), strict=True)
-        for where, is_object in zip(path[known:].tolist(), lives[known:].tolist(), strict=True):
-            name = self._paths[where] if where >= 0 else self._nameless(*next(owners))
-            nodes.append(Node(name, True) if is_object else name)
+        nodes += [self._paths[i] if i >= 0 else self._nameless(*next(owners)) for i in path[known:].tolist()]
         numbered = table[~lives & (table[:, kernel.IDENT] >= 0)]
         names.closed.update(zip(numbered[:, kernel.IDENT].tolist(), numbered[:, kernel.FIRST].tolist(), strict=True))
         names.put_to_sleep([nodes[i] for i in at[asleep].tolist()], table[asleep, :-1])
@@ -213,6 +216,8 @@ class Stretch:
         # lists of columns, not of rows: the garbage collector visits each list
         columns = table[lives, :-1].T.tolist()
         for i, numbers in zip(at[lives].tolist(), zip(*columns, strict=True), strict=True):
+            if i >= known:
+                nodes[i] = Node(nodes[i], True)
             nodes[i].set_numbers(numbers)
 
     def _nameless(self, task: int, fd: int) -> str:
@@ -234,7 +239,9 @@ class Stretch:
             if at_exec >= 0:
                 (slots.at_exec.add if at_exec else slots.at_exec.discard)(fd)
 
-    def _described(self, position: int, doubt: int, append: int, synchronous: int, _: int, raw: int, node: int) -> Description:
+    def _described(
+        self, position: int, doubt: int, append: int, synchronous: int, _: int, raw: int, node: int
+    ) -> Description:
         found = Description(None if node < 0 else self._nodes[node], None if raw < 0 else self._texts[raw])
         found.position, found.doubt, found.append, found.synchronous = position, doubt, bool(append), bool(synchronous)
         return found

@@ -37,7 +37,7 @@ class Node:
         self.exact = created
         self.open_question = not created
 
-    def set_numbers(self, numbers: Iterable[int]) -> None:
+    def set_numbers(self, numbers: Iterable[Any]) -> None:
         """Set the attributes NUMBERS."""
         (
             self.first, self.length, self.written, self.row, self.ident, self.exact, self.open_question, self.inside,

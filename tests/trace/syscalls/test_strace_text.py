@@ -96,7 +96,10 @@ def taken(lines):
      ("", None), ("/d/", None), (".", None), ("/d/.", None), ("/d/..", None), ("/d/a\\tb", None), ("/d/\u00e9", None)],
 )  # fmt: skip
 def test_a_path_is_split_at_its_last_slash_if_a_plain_name_follows(path, above):
-    for _, rows, texts, spans in (apart([f'unlink("{path}") = 0']), apart([f"fsync(3<{path}>) = 0", f'creat("{path}", 0) = 3'])):
+    for _, rows, texts, spans in (
+        apart([f'unlink("{path}") = 0']),
+        apart([f"fsync(3<{path}>) = 0", f'creat("{path}", 0) = 3']),
+    ):
         first, last, split, tail = spans[rows[-1, kernel.PATH]].tolist()
         assert (texts[split] if split >= 0 else None) == above
         if above is not None:
