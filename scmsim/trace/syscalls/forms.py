@@ -39,7 +39,7 @@ _BETWEEN = re.compile(rf"({_STRING})")
 
 
 def needs_work(text: bytes) -> bool:
-    """Return whether a text may have lines in an unusual form, which `Forms.usual` must rewrite; it rewrites no other line."""
+    """Return whether a text may have lines in an unusual form, which `Forms.usual` must rewrite."""
     return any(hint in text for hint in _HINTS)
 
 
@@ -68,7 +68,7 @@ class Forms:
                     continue
                 line, self.piece = self.piece + line, None
             if (
-                ("strace: " in line or "Process " in line or "  > /" in line)
+                ("strace: " in line or "Process " in line or " > /" in line)
                 and not _MESSAGE_ONLY(line)
                 and not SHOWS_RESULT(line)
             ):
@@ -185,7 +185,7 @@ def _renamed(line: str) -> str:
         line = _COMMENT.sub(_name, line)
     if "(INJECTED" in line and (m := _INJECTED(line)) and _MADE_UP(line, m.start()):
         line = f"{line[: m.start()]}){m[1]}= -1 EINJECTED (result made up by strace)"
-    if "_u:" in line:
+    if "[" in line and _CONTEXT.search(line):
         line = _CONTEXT.sub(lambda m: m[1] or "", line)
     if "flags=0" in line or "_mode=0" in line or "=0x" in line or "aio_lio_opcode=" in line:
         line = "".join(
