@@ -25,7 +25,7 @@ ODD = -2  # value of RAW or PATH with which `follow` stops before the call
 MOST = 1 << 31  # limit of bytes moved by a call: Linux moves at most 0x7ffff000 (MAX_RW_COUNT)
 
 _NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "doubt", "path")
-FIRST, IDENT = _NODE.index("first"), _NODE.index("ident")
+FIRST, IDENT, IS_DIR = map(_NODE.index, ("first", "ident", "is_dir"))
 NODE = np.dtype((np.record, [(name, "i8") for name in _NODE]))
 FOUND = np.dtype(
     (

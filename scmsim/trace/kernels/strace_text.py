@@ -14,16 +14,24 @@ from scmsim.jit import kernel, subroutine
 # Columns of a row:
 # - START, END: limits of the line in the text
 # - FD, RAW: descriptor, and index of its text <PATH> (-1: none); for an open, those of its result
-# - WHERE: for a call on a path, index of the text from the call's name to its flags; -1: none
+# - BASE, PATH, FLAGS: for a call on a path, indices of the texts of its directory argument, its path (without quotes) and its
+#   flags; -1: none
 # - ERROR: 0: none, 1: ENOENT, 2: another error
-CALL, START, END, PID, TIME, FD, RAW, ASKED, OFFSET, RESULT, WHERE, ERROR = range(12)
-WIDTH = 12
+CALL, START, END, PID, TIME, FD, RAW, ASKED, OFFSET, RESULT, BASE, PATH, FLAGS, ERROR = range(14)
+WIDTH = 14
 OTHER = -1  # CALL of a line that is left to the patterns
 NAMES = (
     "read", "write", "pread64", "pwrite64", "lseek", "fsync", "fdatasync", "close", "open", "openat", "creat", "unlink", "unlinkat",
 )  # fmt: skip
 (READ, WRITE, PREAD, PWRITE, LSEEK, FSYNC, FDATASYNC, CLOSE, OPEN, OPENAT, CREAT, UNLINK, UNLINKAT) = range(len(NAMES))
-MOST_TEXTS = 2  # maximum number of texts per line
+MOST_TEXTS = 5  # maximum number of texts per line: BASE, PATH and its ABOVE, FLAGS, RAW
+# Columns of a text:
+# - FIRST, LAST: limits in the block
+# - ABOVE: for a path, index of its text up to the last slash; -1: the name after it is not plain
+# - TAIL: for a path, start of the plain name: a name without escapes that is not `.` or `..`
+FIRST, LAST, ABOVE, TAIL = range(4)
+TEXT_WIDTH = 4
+_NOT_SPLIT = -2  # ABOVE of a text that was not a path so far
 ENOENT = 1
 
 _LONGEST = 10
@@ -36,33 +44,58 @@ _MOST_PID = 10**7  # Linux allows 2^22; larger numbers are times
 _FNV, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
 _SET, _CUR = np.frombuffer(b"SEEK_SET)SEEK_CUR)", np.uint8).reshape(2, 9)
 _HERE, _NO_ENTRY = np.frombuffer(b"AT_FDCWD", np.uint8), np.frombuffer(b"ENOENT ", np.uint8)
-_SPACE, _DOT, _LESS, _MORE, _CLOSE, _COMMA, _EQUAL, _QUOTE, _ESCAPE, _MINUS, _NEWLINE, _E, _BAR, _SEVEN = np.frombuffer(
-    b' .<>),="\\-\nE|7', np.uint8
+_SPACE, _DOT, _LESS, _MORE, _CLOSE, _COMMA, _EQUAL, _QUOTE, _ESCAPE, _MINUS, _NEWLINE, _E, _BAR, _SEVEN, _SLASH = (
+    np.frombuffer(b' .<>),="\\-\nE|7/', np.uint8)
 )
 _ZERO, _NINE, _A, _F, _X, _CAPITAL_A, _CAPITAL_Z, _LOW = np.frombuffer(b"09afxAZ_", np.uint8)
+_NOT_ASCII = 128
+
+
+@subroutine
+def _place(wanted, start, end, text, spans, heads):
+    """Return the place in `heads` of a text in `wanted` among the distinct texts of the block."""
+    value = _FNV
+    for at in range(start, end):
+        value = (value ^ np.uint64(wanted[at])) * _PRIME
+    slot = np.int64(value >> np.uint64(20)) & (len(heads) - 1)
+    while heads[slot] >= 0:
+        first, length = spans[heads[slot], FIRST], spans[heads[slot], LAST] - spans[heads[slot], FIRST]
+        if length == end - start:
+            k = 0
+            while k < length and text[first + k] == wanted[start + k]:
+                k += 1
+            if k == length:
+                break
+        slot = (slot + 1) & (len(heads) - 1)
+    return slot
 
 
 @subroutine
 def _number_of_text(text, start, end, texts):
     """Return the index of a text among the distinct texts of the block, adding it if it is new."""
     spans, heads, count = texts
-    value = _FNV
-    for at in range(start, end):
-        value = (value ^ np.uint64(text[at])) * _PRIME
-    slot = np.int64(value >> np.uint64(20)) & (len(heads) - 1)
-    while heads[slot] >= 0:
-        first, length = spans[heads[slot], 0], spans[heads[slot], 1] - spans[heads[slot], 0]
-        if length == end - start:
-            k = 0
-            while k < length and text[first + k] == text[start + k]:
-                k += 1
-            if k == length:
-                return heads[slot]
-        slot = (slot + 1) & (len(heads) - 1)
-    heads[slot] = count[0]
-    spans[count[0], 0], spans[count[0], 1] = start, end
-    count[0] += 1
+    slot = _place(text, start, end, text, spans, heads)
+    if heads[slot] < 0:
+        heads[slot] = count[0]
+        spans[count[0], FIRST], spans[count[0], LAST], spans[count[0], ABOVE] = start, end, _NOT_SPLIT
+        count[0] += 1
     return heads[slot]
+
+
+@subroutine
+def _number_of_path(text, start, end, texts):
+    """Return the index of the text of a path; set the columns ABOVE and TAIL of the text."""
+    spans, which = texts[0], _number_of_text(text, start, end, texts)
+    if spans[which, ABOVE] == _NOT_SPLIT:
+        tail, is_plain = end, True
+        while tail > start and text[tail - 1] != _SLASH:
+            tail -= 1
+            is_plain &= text[tail] != _ESCAPE and text[tail] < _NOT_ASCII
+        is_plain &= tail < end and not (end - tail < 3 and text[tail] == _DOT and text[end - 1] == _DOT)
+        spans[which, TAIL], spans[which, ABOVE] = tail, -1
+        if is_plain:
+            spans[which, ABOVE] = _number_of_text(text, start, tail, texts)
+    return which
 
 
 @subroutine
@@ -196,20 +229,30 @@ def _octal(text, at, end):
 
 
 @subroutine
-def _on_path(text, at, end, row):
-    """Return the position after a call's path and flags, and the position of its closing bracket; -1 if unusual."""
-    call = row[CALL]
+def _on_path(text, at, end, row, texts):
+    """Parse a directory, a path and flags; return the position of the bracket that ends them, -1 if they have an unusual form."""
+    call, first = row[CALL], at
     if call == OPENAT or call == UNLINKAT:
         at = _directory(text, at, end)
+        if at >= 0:
+            row[BASE] = _number_of_text(text, first, at - 2, texts)
+        first = at
     at = _path(text, at, end)
-    if at < 0 or call == UNLINK:
-        return at, at
+    if at < 0:
+        return -1
+    row[PATH] = _number_of_path(text, first + 1, at - 1, texts)
+    if call == UNLINK:
+        return at
     if call == CREAT:
-        return at, _octal(text, _comma(text, at, end), end)
-    told = at = _words(text, _comma(text, at, end), end)
-    if call != UNLINKAT and 0 <= at < end and text[at] == _COMMA:
+        return _octal(text, _comma(text, at, end), end)
+    first = _comma(text, at, end)
+    at = _words(text, first, end)
+    if at < 0:
+        return -1
+    row[FLAGS] = _number_of_text(text, first, at, texts)
+    if call != UNLINKAT and at < end and text[at] == _COMMA:
         at = _octal(text, _comma(text, at, end), end)
-    return told, at
+    return at
 
 
 @subroutine
@@ -259,10 +302,7 @@ def _arguments(text, at, end, row, texts):
     """Parse the arguments; return the position of the bracket that ends them, -1 if they have an unusual form."""
     call = row[CALL]
     if call >= OPEN:
-        told, last = _on_path(text, at, end, row)
-        if told >= 0 and last >= 0:
-            row[WHERE] = _number_of_text(text, at - _LENGTH[call], told, texts)
-        return last
+        return _on_path(text, at, end, row, texts)
     at = _descriptor(text, at, end, row, texts)
     if at < 0 or call >= FSYNC:
         return at
@@ -324,7 +364,8 @@ def _result(text, at, end, row, texts):
 @subroutine
 def _line(text, start, end, row, texts):
     row[:] = 0
-    row[START], row[END], row[CALL], row[RAW], row[WHERE] = start, end, OTHER, -1, -1
+    row[START], row[END], row[CALL] = start, end, OTHER
+    row[RAW] = row[BASE] = row[PATH] = row[FLAGS] = -1
     at = _prefix(text, start, end, row)
     call = _name(text, at, end) if at >= 0 else OTHER
     if call == OTHER:
@@ -351,3 +392,9 @@ def take_apart(text, rows, spans, heads, known):
             count += 1
             start = at + 1
     return count
+
+
+@kernel
+def number_of(wanted, text, spans, heads):
+    """Return the index of the text `wanted` (bytes) among the texts that `take_apart` found in a block, -1 if it is none."""
+    return heads[_place(wanted, 0, len(wanted), text, spans, heads)]

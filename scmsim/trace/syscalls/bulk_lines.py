@@ -2,6 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import compress
+from operator import eq
+from typing import Any
 
 import numpy as np
 
@@ -9,18 +12,46 @@ from scmsim.core.records import CLOSE, DATA_ONLY, FSYNC, OPEN, READ, UNLINK, WRI
 from scmsim.trace.kernels import file_rules
 from scmsim.trace.syscalls import runs as runs
 from scmsim.trace.syscalls.clock import Clock
-from scmsim.trace.syscalls.importer import Importer, split_raw
-from scmsim.trace.syscalls.names import is_special
+from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.names import above_of
 from scmsim.trace.syscalls.paths import open_flags
 from scmsim.trace.syscalls.state import Task
-from scmsim.trace.syscalls.text import COMMA, DIR, PATH
+from scmsim.trace.syscalls.text import unescape
 
 _MOST_FD = 1 << 16  # a larger descriptor is left to the patterns
-_WHERE = re.compile(rf"(\w+)\((?:{DIR}{COMMA})?{PATH}(?:{COMMA}(\w[\w|]*))?").fullmatch
-_UNKNOWN_FLAGS = re.compile(r"O_PATH|O_TMPFILE|AT_REMOVEDIR").search
-_TEXTS, _FLAGS = 20, 7  # bits for the index of a text in a block, and for the flags of an open
-_MASK = (1 << _TEXTS) - 1
+_UNKNOWN_FLAGS = re.compile(r"O_PATH|O_TMPFILE|AT_REMOVEDIR|^\|").search
 _CREAT = "O_WRONLY|O_CREAT|O_TRUNC"  # flags that creat() implies
+
+
+def _distinct(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices of the distinct rows of some columns (-1 or more), and for each row the number of its distinct row."""
+    keys = columns[0] + 1
+    for column in columns[1:]:
+        keys = keys * (int(column.max()) + 2) + column + 1
+    return np.unique(keys, return_index=True, return_inverse=True)[1:]
+
+
+class _Texts:
+    """The distinct texts of a block by number; the reverse is `number`."""
+
+    def __init__(self, kernel: Any, block: bytes, spans: np.ndarray, heads: np.ndarray) -> None:
+        self._kernel, self._spans, self._heads = kernel, spans, heads
+        self._bytes, self._block = np.frombuffer(block, np.uint8), block.decode("latin-1")
+        self.is_plain = self._block.isascii() and "\\" not in self._block  # whether `unescape` changes no text
+
+    def __getitem__(self, number: int) -> str:
+        first, last = self._spans[number, :2].tolist()
+        return self._block[first:last]
+
+    def some(self, first: np.ndarray, last: np.ndarray) -> list[str]:
+        """Return the texts between some limits in the block."""
+        block = self._block
+        return [block[start:end] for start, end in zip(first.tolist(), last.tolist(), strict=True)]
+
+    def number(self, text: str) -> int:
+        """Return the number of a text, -1 if the block does not have it."""
+        wanted = np.frombuffer(text.encode("latin-1"), np.uint8)
+        return int(self._kernel.number_of(wanted, self._bytes, self._spans, self._heads))
 
 
 class BulkLines:
@@ -31,23 +62,21 @@ class BulkLines:
     imp, clock : Importer, Clock
     block : bytes
         Whole lines.
-    lines : callable(list of str)
+    lines : callable(bytes)
         Converts lines one by one.
     """
 
-    def __init__(self, imp: Importer, clock: Clock, block: bytes, lines: Callable[[list[str]], None]) -> None:
+    def __init__(self, imp: Importer, clock: Clock, block: bytes, lines: Callable[[bytes], None]) -> None:
         from scmsim.trace.kernels import file_calls, strace_text
 
         self.imp, self.clock, self.block, self.text, self.calls = imp, clock, block, strace_text, file_calls
         self._lines, self._understood = lines, False
         count = block.count(b"\n") + (not block.endswith(b"\n"))
         self.rows = np.empty((count, strace_text.WIDTH), "i8")
-        spans = np.empty((strace_text.MOST_TEXTS * count, 2), "i8")
-        heads, known = np.full(2 << len(spans).bit_length(), -1), np.zeros(1, "i8")
-        strace_text.take_apart(np.frombuffer(block, np.uint8), self.rows, spans, heads, known)
-        places = spans[: known[0]].ravel().tolist()
-        self.texts = [block[start:end].decode("latin-1") for start, end in zip(places[::2], places[1::2], strict=True)]
-        self._raws = {text: i for i, text in enumerate(self.texts) if text[0] == "<"}
+        self.spans = np.empty((strace_text.MOST_TEXTS * count, strace_text.TEXT_WIDTH), "i8")
+        heads = np.full(2 << len(self.spans).bit_length(), -1)
+        strace_text.take_apart(np.frombuffer(block, np.uint8), self.rows, self.spans, heads, np.zeros(1, "i8"))
+        self.texts = _Texts(strace_text, block, self.spans, heads)
 
     def work(self) -> bool:
         """Convert all lines in order; return whether any were converted in bulk."""
@@ -70,7 +99,7 @@ class BulkLines:
     def _plain(self, start: int, end: int) -> None:
         if start < end:
             first, last = int(self.rows[start, self.text.START]), int(self.rows[end - 1, self.text.END])
-            self._lines(self.block[first:last].decode("latin-1").split("\n"))
+            self._lines(self.block[first:last])
 
     def _stretch(self, start: int, end: int) -> int:
         """Convert the first lines of a stretch; return the number of converted lines."""
@@ -81,7 +110,9 @@ class BulkLines:
         if now is None or any(task.closing is not None for task in tasks):
             return 0
         fds, slot = np.unique(rows[:, self.text.FD], return_inverse=True)
-        stretch = runs.Stretch(imp, tasks, [str(fd) for fd in fds.tolist()], self._raws)
+        stretch = runs.Stretch(imp, tasks, [str(fd) for fd in fds.tolist()], self.texts)
+        if stretch.is_doubtful():  # the look-up of a later path may remove the doubt from earlier calls
+            return 0
         calls = self._as_calls(rows, now, which, slot)
         self._name(stretch, tasks, rows, calls)
         done = stretch.follow(calls)
@@ -123,41 +154,70 @@ class BulkLines:
     def _name(self, stretch: runs.Stretch, tasks: list[Task], rows: np.ndarray, calls: np.ndarray) -> None:
         """Fill in the paths and open flags of calls on paths."""
         text, kernel = self.text, self.calls
-        on_path = np.flatnonzero(rows[:, text.WHERE] >= 0)
-        keys = calls[on_path, kernel.TASK] << 2 | rows[on_path, text.ERROR]
-        for column in (text.RAW, text.WHERE):
-            keys = keys << _TEXTS | rows[on_path, column] + 1
-        each = keys.tolist()
-        known = dict.fromkeys(each, 0)
-        for key in known:
-            where, raw, task = (key & _MASK) - 1, (key >> _TEXTS & _MASK) - 1, key >> 2 * _TEXTS
-            path, flags = self._named(stretch, tasks[task >> 2], where, raw, task & 3)
-            known[key] = path << _FLAGS | flags
-        named = np.array([known[key] for key in each], "i8")
-        calls[on_path, kernel.PATH], calls[on_path, kernel.FLAGS] = named >> _FLAGS, named & (1 << _FLAGS) - 1
+        at = np.flatnonzero(rows[:, text.PATH] >= 0)
+        if not len(at):
+            return
+        rows, task = rows[at], calls[at, kernel.TASK]
+        asks, ask = _distinct(_distinct(task, rows[:, text.BASE])[1], rows[:, text.PATH], rows[:, text.RAW])
+        path, direct = self._paths(stretch, tasks, rows[asks], task[asks])
+        flags, error = self._flags(rows), rows[:, text.ERROR]
+        path = np.where((error > 0) | (direct[ask] & (flags >= 0)), path[ask], kernel.ODD)
+        is_empty = self.spans[rows[:, text.PATH], text.FIRST] == self.spans[rows[:, text.PATH], text.LAST]
+        # an empty path that was not found says nothing about a name
+        calls[at, kernel.PATH] = np.where((error > text.ENOENT) | ((error > 0) & is_empty), -1, path)
+        calls[at, kernel.FLAGS] = np.where(error > 0, 0, flags)
 
-    def _named(self, stretch: runs.Stretch, task: Task, where: int, raw: int, error: int) -> tuple[int, int]:
-        """Return the index of a call's path and the flags of an open; ODD if the handlers must process the call."""
-        enoent, odd, names = self.text.ENOENT, (self.calls.ODD, 0), self.imp.names
-        m = _WHERE(self.texts[where])
-        if m is None:
-            return odd
-        name, base, base_raw, quoted, words = m.groups()
-        if error and (error != enoent or not quoted):
-            return -1, 0
-        if base_raw not in (None, task.place.raw) if base in (None, "AT_FDCWD") else base_raw is None:
-            return odd
-        asked = self.imp.path(task, base or "AT_FDCWD", base_raw, quoted)
-        if error:
-            return stretch.path(asked), 0
-        words = words or (_CREAT if name == "creat" else "")
-        if raw < 0 and is_special(asked) and name != "unlink":
-            return odd  # a later path may be relative to this descriptor
-        if _UNKNOWN_FLAGS(words) or asked.startswith("/proc/") or not names.is_plain(asked):
-            return odd
-        if raw >= 0 and (asked[:1] != "/" or split_raw(self.texts[raw])[0] != asked):
-            return odd
-        return stretch.path(asked), open_flags(words)
+    def _flags(self, rows: np.ndarray) -> np.ndarray:
+        """Return the open flags of calls on paths; -1: flags that only the handlers know."""
+        text, out = self.text, []
+        some, which = _distinct(rows[:, text.FLAGS], rows[:, text.CALL])
+        for number, call in rows[some][:, [text.FLAGS, text.CALL]].tolist():
+            words = self.texts[number] if number >= 0 else _CREAT if call == text.CREAT else ""
+            out.append(-1 if _UNKNOWN_FLAGS(words) else open_flags(words))
+        return np.array(out)[which]
+
+    def _paths(
+        self, stretch: runs.Stretch, tasks: list[Task], rows: np.ndarray, task: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices of the calls' paths (ODD: unknown), and whether the kernel can follow each call.
+
+        The work on a directory is done once for all plain names in it.
+        """
+        text, spans, names = self.text, self.spans, self.imp.names
+        asked, raw, last = rows[:, text.PATH], rows[:, text.RAW], spans[rows[:, text.PATH], text.LAST]
+        is_plain = spans[asked, text.ABOVE] >= 0
+        tail = np.where(is_plain, spans[asked, text.TAIL], last)
+        folder = np.where(is_plain, spans[asked, text.ABOVE], len(spans) + asked)
+        first, which = _distinct(_distinct(task, rows[:, text.BASE])[1], folder)
+        heads, above, direct, is_full = [], [], [], []
+        for i in first.tolist():
+            head = self._head(tasks[task[i]], int(rows[i, text.BASE]), int(asked[i]), int(last[i] - tail[i]))
+            heads.append(head or "")
+            above.append(self.calls.ODD if head is None else stretch.path(above_of(head)))
+            direct.append(names.is_direct(heads[-1].rpartition("/")[0]) and not heads[-1].startswith("/proc/"))
+            is_full.append(heads[-1].startswith("/"))
+        paths = [heads[i] + name for i, name in zip(which.tolist(), self.texts.some(tail, last), strict=True)]
+        found = np.array(above)[which]
+        index, special = stretch.paths(paths, found)
+        follows = np.array(direct)[which] & ((raw < 0) | np.array(is_full)[which])
+        if names.links:
+            follows &= [path not in names.links for path in paths]
+        # without the printed path, a later path may be relative to this descriptor
+        follows &= (raw >= 0) | ~special | (rows[:, text.CALL] == text.UNLINK)
+        shown = raw >= 0
+        led = self.texts.some(spans[raw[shown], text.FIRST] + 1, spans[raw[shown], text.LAST] - 1)
+        led = led if self.texts.is_plain else list(map(unescape, led))
+        follows[shown] &= np.fromiter(map(eq, led, compress(paths, shown.tolist())), bool, len(led))
+        return np.where(found == self.calls.ODD, self.calls.ODD, index), follows
+
+    def _head(self, task: Task, base: int, asked: int, cut: int) -> str | None:
+        """Return a call's path without its last `cut` characters; None if only the handlers know where the path starts."""
+        fd, less, rest = self.texts[base].partition("<") if base >= 0 else ("AT_FDCWD", "", "")
+        raw = less + rest or None
+        if raw not in (None, task.place.raw) if fd == "AT_FDCWD" else raw is None:
+            return None
+        path = self.imp.path(task, fd, raw, self.texts[asked])
+        return path[: len(path) - cut]
 
     def _count_failed(self, rows: np.ndarray, which: np.ndarray, tasks: list[Task]) -> None:
         text, imp = self.text, self.imp

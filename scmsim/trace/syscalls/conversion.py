@@ -99,32 +99,32 @@ class Conversion:
     """The loop over the lines: takes each apart, joins split calls, and counts every line once."""
 
     def __init__(self, path: str, strict: bool, imp: Importer, form: str = "strace", tool: str = _FORMAT) -> None:
-        self.path, self.form, self.tool = path, form, tool
-        self.strict = strict
+        self.path, self.strict, self.form, self.tool = path, strict, form, tool
         self.imp = imp
         self.report = imp.report
         self.clock = Clock()
         self.forms = Forms(imp)
-        self._unusual_forms = False  # whether the current block may have lines in an unusual form
         self.understood = False  # whether some line was a complete call
         self._taken = 0  # bytes converted so far
 
     def take(self, block: bytes) -> None:
         """Convert the next lines; in a long text, convert stretches of plain calls in bulk."""
-        self._unusual_forms = needs_work(block)
         if max(self._taken, len(block)) >= _SHORT and self.clock.kind:
-            if BulkLines(self.imp, self.clock, block, self._lines).work():
+            if BulkLines(self.imp, self.clock, block, self._text).work():
                 self.understood = True
         else:
-            self._lines(block.decode("latin-1").removesuffix("\n").split("\n"))
+            self._text(block.removesuffix(b"\n"))
         self._taken += len(block)
 
+    def _text(self, text: bytes) -> None:
+        """Convert the lines of a text one by one, in whichever form they are."""
+        lines = text.decode("latin-1").split("\n")
+        self._lines(self.forms.usual(lines) if self.forms.piece is not None or needs_work(text) else lines)
+
     def _lines(self, lines: list[str]) -> None:
-        """Convert lines one by one."""
+        """Convert lines in the usual form one by one."""
         imp, tasks, clock, specs = self.imp, self.imp.tasks, self.clock, _SPECS
         number, second_half = self.report.lines, SECOND_HALF.match
-        if self._unusual_forms or self.forms.piece is not None:
-            lines = self.forms.usual(lines)
         self.report.lines += len(lines)
         for line in lines:
             number += 1

@@ -38,9 +38,9 @@ _KNOWN_ON_X86_64 = 280  # every strace for x86-64 names the calls below
 _BETWEEN = re.compile(rf"({_STRING})")
 
 
-def needs_work(block: bytes) -> bool:
-    """Return whether a block of text may have lines in an unusual form, which `Forms.usual` must rewrite."""
-    return any(hint in block for hint in _HINTS)
+def needs_work(text: bytes) -> bool:
+    """Return whether a text may have lines in an unusual form, which `Forms.usual` must rewrite."""
+    return any(hint in text for hint in _HINTS)
 
 
 class Forms:

@@ -66,8 +66,6 @@ class Importer:
         self.writable: dict[str, int] = {}  # path -> bytes mapped writable and shared
         self._cwd = cwd
         self.threads = 0
-        self.nodes: list[Node | str] = []  # by file number; only the name if nothing refers to the file now
-        self.closed: dict[int, int] = {}  # number of a file without references -> its length before the trace
         self._buffer = array("q")
         self.drained = 0  # rows taken out of the buffer
 
@@ -132,8 +130,8 @@ class Importer:
     def number(self, node: Node) -> int:
         """Return the dense id of an inode, which the inode's first row assigns."""
         if node.ident < 0:
-            node.ident = len(self.nodes)
-            self.nodes.append(node)
+            node.ident = len(self.names.numbered)
+            self.names.numbered.append(node)
         return node.ident
 
     def drain(self, writer: TraceWriter, keep: int | None = None) -> None:
@@ -165,13 +163,15 @@ class Importer:
 
     def files(self) -> Files:
         """Return the side table of files."""
-        nodes = self.nodes
-        is_dir = np.array([not isinstance(node, str) and node.is_dir for node in nodes], bool)
-        first = np.array(
-            [self.closed[i] if isinstance(node, str) else node.first for i, node in enumerate(nodes)], "i8"
-        )
+        nodes, closed = self.names.numbered, self.names.closed
+        objects = [(i, node) for i, node in enumerate(nodes) if isinstance(node, Node)]
+        paths: list[Any] = list(nodes)
+        first, is_dir = np.zeros(len(nodes), "i8"), np.zeros(len(nodes), bool)
+        first[list(closed)] = list(closed.values())
+        for i, node in objects:
+            paths[i], first[i], is_dir[i] = node.name, node.first, node.is_dir
         first[is_dir & (first > 0)] = 0
-        return Files([node if isinstance(node, str) else node.name for node in nodes], first, is_dir)
+        return Files(paths, first, is_dir)
 
     def holds(self, node: Node, end: int) -> None:
         """Note that a read or seek has shown at least `end` bytes in the file now."""

@@ -109,7 +109,7 @@ def _lose_position(found: Description) -> None:
 def _named(imp: Importer, task: Task, text: str) -> list[Node]:
     """Return the known files that the quoted texts of a line name."""
     names = imp.names
-    nodes = [names.table.get(names.follow(imp.path(task, m[1] or "AT_FDCWD", m[2], m[3]))) for m in _PATHS(text)]
+    nodes = [names.at(names.follow(imp.path(task, m[1] or "AT_FDCWD", m[2], m[3]))) for m in _PATHS(text)]
     return [node for node in nodes if node is not None]
 
 

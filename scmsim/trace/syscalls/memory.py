@@ -106,7 +106,7 @@ def page_fault(imp: Importer, task: Task, m: Match[str]) -> str | None:
 
 def file_size(imp: Importer, task: Task, m: Match[str]) -> str | None:
     """Record a file's length that `scmsim capture` (not strace) looked up, because no call of the trace shows it."""
-    node = imp.names.table.get(imp.path(task, "AT_FDCWD", None, m[1]))
+    node = imp.names.at(imp.path(task, "AT_FDCWD", None, m[1]))
     if node is not None:
         imp.measured(node, number(m[2]))
     return BOOKKEEPING

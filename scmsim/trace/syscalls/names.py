@@ -6,7 +6,10 @@ last components a linked file.
 """
 
 import re
+from array import array
 from posixpath import normpath
+
+import numpy as np
 
 from scmsim.trace.kernels import file_rules
 from scmsim.trace.syscalls.state import Node
@@ -19,7 +22,11 @@ class Names:
 
     def __init__(self, under: str | None) -> None:
         self.under = normpath(under) if under else None
-        self.table: dict[str, Node | None] = {}  # None: known to be absent
+        # None: known to be absent; a number: the name is all that refers to the inode, whose numbers are in `_asleep` from there
+        self.table: dict[str, Node | int | None] = {}
+        self._asleep = array("q")
+        self.numbered: list[Node | str] = []  # inodes by file number; only the name of an inode without an object
+        self.closed: dict[int, int] = {}  # length before the trace, by file number, of the inodes without an object
         self.deleted: dict[str, Node] = {}  # the last inode that had this path
         self.links: dict[str, str] = {}  # a symbolic link to a file -> its target
         self._dirs: dict[str, str] = {}  # a directory -> the directory that its path leads to
@@ -56,10 +63,9 @@ class Names:
         under = self.under
         return under is None or path == under or path.startswith(under + "/") or under == "/"
 
-    def is_plain(self, path: str) -> bool:
-        """Return whether no symbolic link is known at a path, so that an open leads to the path itself."""
-        head = path.rpartition("/")[0]
-        return path not in self.links and self._dirs.get(head, head) == head
+    def is_direct(self, folder: str) -> bool:
+        """Return whether no symbolic link is known at a directory."""
+        return self._dirs.get(folder, folder) == folder
 
     def seen(self, path: str) -> int:
         """Return the known state of a name: UNSEEN, ABSENT or PRESENT."""
@@ -67,9 +73,30 @@ class Names:
             return file_rules.PRESENT
         return file_rules.ABSENT if path in self.table else file_rules.UNSEEN
 
+    def at(self, path: str) -> Node | None:
+        """Return the known inode at a path, or None."""
+        node = self.table.get(path)
+        if not isinstance(node, int):
+            return node
+        numbers = self._asleep[node : node + len(Node.NUMBERS)]
+        woken = self.table[path] = Node(path, True)
+        woken.set_numbers(numbers)
+        if woken.ident >= 0:
+            self.numbered[woken.ident] = woken
+        return woken
+
+    def put_to_sleep(self, paths: list[str], numbers: np.ndarray) -> None:
+        """Keep only the numbers (`Node.NUMBERS`) of new inodes, each of which has one name and no open descriptor.
+
+        Most files are never used again, and an object for each would cost a microsecond, half of it in the garbage collector.
+        """
+        start, width = len(self._asleep), numbers.shape[1]
+        self._asleep.frombytes(numbers.tobytes())
+        self.table.update(zip(paths, range(start, start + numbers.size, width), strict=True))
+
     def node(self, path: str, *, is_dir: bool = False) -> Node:
         """Return the inode at a path; a path without a known inode gets one that existed before the trace."""
-        node = self.table.get(path)
+        node = self.at(path)
         if node is None:
             node = self.table[path] = Node(path, self.inside(path), is_dir=is_dir)
         elif is_dir:
@@ -100,7 +127,7 @@ class Names:
 
     def move(self, old: str, new: str) -> tuple[Node, Node | None]:
         """Rename; return the moved inode and the replaced inode (None: no inode was replaced)."""
-        node, replaced = self.node(old), self.table.get(new)
+        node, replaced = self.node(old), self.at(new)
         if replaced is node:  # two names of one inode: the kernel does nothing
             return node, None
         if replaced is not None:
@@ -134,8 +161,8 @@ class Names:
 
     def _move_below(self, old: str, new: str) -> None:
         for path in [path for path in self.table if path.startswith(old)]:
-            node = self.table.pop(path)
-            moved = self.table[new + path[len(old) :]] = node
+            moved = self.table[new + path[len(old) :]] = self.at(path)
+            del self.table[path]
             if moved is not None:
                 moved.path = new + path[len(old) :]
                 moved.inside = self.inside(moved.path)

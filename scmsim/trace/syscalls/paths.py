@@ -79,7 +79,7 @@ def _find_or_make(imp: Importer, asked: str, path: str, flags: str) -> tuple[Nod
     if "O_TMPFILE" in flags:
         return names.nameless(path if path != asked else f"{path}/#unnamed"), CREATE
     seen = max(names.seen(path), file_rules.ABSENT if asked in names.table else file_rules.UNSEEN)
-    above = names.table.get(above_of(path))  # a directory that the trace made has only the trace's entries
+    above = names.at(above_of(path))  # a directory that the trace made has only the trace's entries
     how = file_rules.opened(open_flags(flags), seen, above is not None and above.first < 0)
     if how == file_rules.OPENED:
         return names.node(path, is_dir="O_DIRECTORY" in flags), OPEN

@@ -6,7 +6,8 @@ hold only what a stretch touches, so their cost depends on the stretch, not on h
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -27,9 +28,8 @@ from scmsim.trace.syscalls.state import Description, Node, Table, Task
 
 ENOUGH = 64  # minimum calls of a stretch: a shorter one is converted faster call by call
 _REASONS = (UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL)  # in the order of the kernel's numbers
-_NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "doubt")
 _FOUND = ("position", "doubt", "append", "synchronous", "path_only")
-_of_node, _of_found = attrgetter(*_NODE), attrgetter(*_FOUND)
+_of_node, _of_found = attrgetter(*Node.NUMBERS), attrgetter(*_FOUND)
 
 
 def stretches(plain: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -80,32 +80,52 @@ class Stretch:
         Tasks, indexed by the calls' column TASK.
     fds : sequence
         Descriptors as the keys of `Table.slots`, indexed by the calls' column FD.
-    raws : mapping
-        Number in the column RAW, by the text that -y prints for a descriptor.
+    texts : optional
+        The texts that -y prints for descriptors, by their numbers in the column RAW; its method `number` is the reverse.
     """
 
-    def __init__(self, imp: Importer, tasks: list[Task], fds: Sequence[Any], raws: Mapping[Any, int]) -> None:
+    def __init__(self, imp: Importer, tasks: list[Task], fds: Sequence[Any], texts: Any = None) -> None:
         from scmsim.trace.kernels import file_calls
 
-        self.imp, self.tasks, self.fds, self._raws, self._kernel = imp, tasks, fds, raws, file_calls
+        self.imp, self.tasks, self.fds, self._texts, self._kernel = imp, tasks, fds, texts, file_calls
         self._nodes: list[Any] = []  # Node, or the name of a node that nothing refers to any more
         self._founds: list[Description] = []
         self._paths: list[str] = []
         self._known = array("q")  # records of the kernel's PATH_KNOWN
-        self._index: dict[Any, int] = {}  # index of each path, and of each node and description by its id
+        self._path_index: dict[str, int] = {}
+        self._index: dict[int, int] = {}  # index of each node and description by its id
 
     def path(self, path: str) -> int:
         """Return the index of a path for the column PATH."""
-        index = self._index.get(path)
+        index = self._path_index.get(path)
         if index is None:
             names, above = self.imp.names, above_of(path)
             parent = self.path(above) if above != path else len(self._paths)
-            index = self._index[path] = len(self._paths)
+            index = self._path_index[path] = len(self._paths)
             self._paths.append(path)
-            node = names.table.get(path)
-            at = self._node(node) if node is not None else -1 if path in names.table else -2
-            self._known.extend((at, parent, names.inside(path), is_special(path), -1))
+            self._known.extend((self._node_at(path), parent, names.inside(path), is_special(path), -1))
         return index
+
+    def paths(self, paths: list[str], above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices of many paths, whose directories have the indices `above`, and which of the paths are special."""
+        index, names, known, start = self._path_index, self.imp.names, self.imp.names.table, len(self._paths)
+        each = np.array([index.setdefault(path, len(index)) for path in paths], "i8")
+        new = list(islice(index, start, None))
+        self._paths += new
+        rows = np.full((len(new), 5), -1, "i8")
+        rows[:, 0] = [self._node_at(path) if path in known else self._kernel.UNSEEN_NODE for path in new]
+        rows[each[each >= start] - start, 1] = above[each >= start]
+        rows[:, 2] = 1 if names.under is None else list(map(names.inside, new))
+        rows[:, 3] = list(map(is_special, new))
+        self._known.frombytes(rows.tobytes())
+        return each, np.frombuffer(self._known, "i8").reshape(-1, 5)[each, 3] > 0
+
+    def _node_at(self, path: str) -> int:
+        """Return the index of the node of a path, or what the kernel has for a path without a node."""
+        node, kernel = self.imp.names.at(path), self._kernel
+        if node is None:
+            return kernel.ABSENT_NODE if path in self.imp.names.table else kernel.UNSEEN_NODE
+        return self._node(node)
 
     def _node(self, node: Node) -> int:
         index = self._index.get(id(node))
@@ -123,10 +143,14 @@ class Stretch:
             self._founds.append(found)
         return index
 
+    def is_doubtful(self) -> bool:
+        """Return whether unreadable lines made the state doubtful, so that the handlers must process the calls."""
+        return bool(self.imp.names.doubt) or any(task.is_doubtful() for task in self.tasks)
+
     def follow(self, calls: np.ndarray) -> int:
         """Convert calls up to the first that needs a handler; return how many, 0 if unreadable lines made the state doubtful."""
         kernel, imp = self._kernel, self.imp
-        if imp.names.doubt or any(task.is_doubtful() for task in self.tasks):
+        if self.is_doubtful():
             return 0
         tables = list({id(task.table): task.table for task in self.tasks}.values())
         row_of = {id(table): i for i, table in enumerate(tables)}
@@ -137,7 +161,8 @@ class Stretch:
         paths = np.array(self._known, "i8").reshape(-1, 5)
         counts = np.zeros(kernel.COUNTS, "i8")
         counts[[kernel.NODES, kernel.FOUNDS, kernel.THREADS]] = len(self._nodes), len(self._founds), imp.threads
-        counts[[kernel.FIRST_NUMBER, kernel.FIRST_ROW, kernel.OLDEST]] = len(imp.nodes), imp.next_row(), imp.drained
+        counts[kernel.FIRST_NUMBER] = len(imp.names.numbered)
+        counts[[kernel.FIRST_ROW, kernel.OLDEST]] = imp.next_row(), imp.drained
         state = kernel.Tables(
             nodes=nodes.view(kernel.NODE).reshape(-1),
             founds=founds.view(kernel.FOUND).reshape(-1),
@@ -159,7 +184,7 @@ class Stretch:
         return int(done)
 
     def _node_table(self, more: int) -> np.ndarray:
-        table = np.zeros((len(self._nodes) + more, len(_NODE) + 1), "i8")
+        table = np.zeros((len(self._nodes) + more, len(Node.NUMBERS) + 1), "i8")
         if self._nodes:
             table[: len(self._nodes), :-1] = np.array(list(map(_of_node, self._nodes)), "i8")
         return table
@@ -167,42 +192,41 @@ class Stretch:
     def _found_table(self, more: int) -> np.ndarray:
         table = np.zeros((len(self._founds) + more, len(_FOUND) + 2), "i8")
         for row, found in zip(table, self._founds, strict=False):
-            raw = self._raws.get(found.raw, self._kernel.ODD)
-            row[:] = *_of_found(found), raw, -1 if found.node is None else self._node(found.node)
+            raw = -1 if found.raw is None or self._texts is None else self._texts.number(found.raw)
+            node = -1 if found.node is None else self._node(found.node)
+            row[:] = *_of_found(found), raw if raw >= 0 else self._kernel.ODD, node
         return table
 
     def _keep_nodes(self, table: np.ndarray, calls: np.ndarray, state: Any) -> None:
-        nodes, kernel, known = self._nodes, self._kernel, len(self._nodes)
-        nameless = calls[(calls[:, kernel.OP] == kernel.OPEN) & (calls[:, kernel.PATH] < 0)]
-        owners = zip(nameless[:, kernel.TASK].tolist(), nameless[:, kernel.FD].tolist(), strict=True)
-        lives = table[:, -1] >= 0
-        lives[:known] = True
-        held = state.founds["node"][state.slots[state.slots >= 0]]
-        lives[held[held >= 0]] = True
-        for path, stays in zip(table[known:, -1].tolist(), lives[known:].tolist(), strict=True):
-            if path >= 0:
-                name = self._paths[path]
-            else:
-                task, fd = next(owners)
-                name = self.imp.nameless_path(self.tasks[task], self.fds[fd])
-            nodes.append(Node(name, True) if stays else name)
-        gone = table[~lives]
-        self.imp.closed.update(zip(gone[:, kernel.IDENT].tolist(), gone[:, kernel.FIRST].tolist(), strict=True))
-        at = np.flatnonzero(lives)
+        """Store the numbers of the nodes; a new node becomes an object only if more than its name refers to it."""
+        nodes, kernel, names, known = self._nodes, self._kernel, self.imp.names, len(self._nodes)
+        path, at = table[:, -1], np.arange(len(table))
+        held = np.isin(at, state.founds["node"][state.slots[state.slots >= 0]])
+        lives = held | (at < known) | (path >= 0)
+        asleep = (at >= known) & (path >= 0) & ~held & (table[:, kernel.IS_DIR] == 0)
+        asleep[asleep] = state.paths["node"][path[asleep]] == at[asleep]  # false for a file that is already removed
+        lives &= ~asleep
+        opens = calls[(calls[:, kernel.OP] == kernel.OPEN) & (calls[:, kernel.PATH] < 0)]
+        owners = zip(opens[:, kernel.TASK].tolist(), opens[:, kernel.FD].tolist(), strict=True)
+        nodes += [self._paths[i] if i >= 0 else self._nameless(*next(owners)) for i in path[known:].tolist()]
+        numbered = table[~lives & (table[:, kernel.IDENT] >= 0)]
+        names.closed.update(zip(numbered[:, kernel.IDENT].tolist(), numbered[:, kernel.FIRST].tolist(), strict=True))
+        names.put_to_sleep([nodes[i] for i in at[asleep].tolist()], table[asleep, :-1])
+        state.paths["node"][path[asleep]] = kernel.UNSEEN_NODE  # `_keep_names` has nothing to do for them
         # lists of columns, not of rows: the garbage collector visits each list
-        columns = table[at, :-1].T.tolist()
-        for i, row in zip(at.tolist(), zip(*columns, strict=True), strict=True):
-            node = nodes[i]
-            (
-                node.first, node.length, node.written, node.row, node.ident, node.exact, node.open_question, node.inside,
-                node.is_dir, node.doubt,
-            ) = row  # fmt: skip
+        columns = table[lives, :-1].T.tolist()
+        for i, numbers in zip(at[lives].tolist(), zip(*columns, strict=True), strict=True):
+            if i >= known:
+                nodes[i] = Node(nodes[i], True)
+            nodes[i].set_numbers(numbers)
+
+    def _nameless(self, task: int, fd: int) -> str:
+        return self.imp.nameless_path(self.tasks[task], self.fds[fd])
 
     def _keep_founds(self, table: np.ndarray, tables: list[Table], before: np.ndarray, state: Any) -> None:
-        rows, founds = table.tolist(), self._founds
-        for found, (position, doubt, *_) in zip(founds, rows, strict=False):
+        founds = self._founds
+        for found, (position, doubt) in zip(founds, table[: len(founds), :2].tolist(), strict=True):
             found.position, found.doubt = position, doubt
-        texts = {number: raw for raw, number in self._raws.items()}
         made: dict[int, Description] = dict(enumerate(founds))
         for r, c in np.argwhere((state.slots != before) | (state.at_exec >= 0)).tolist():
             slots, fd, which, at_exec = tables[r], self.fds[c], int(state.slots[r, c]), int(state.at_exec[r, c])
@@ -210,30 +234,30 @@ class Stretch:
                 slots.slots.pop(fd, None)
             else:
                 if which not in made:
-                    made[which] = self._described(rows[which], texts)
+                    made[which] = self._described(*table[which].tolist())
                 slots.slots[fd] = made[which]
             if at_exec >= 0:
                 (slots.at_exec.add if at_exec else slots.at_exec.discard)(fd)
 
-    def _described(self, row: list[int], texts: Mapping[int, Any]) -> Description:
-        position, doubt, append, synchronous, _, raw, node = row
-        found = Description(None if node < 0 else self._nodes[node], texts.get(raw))
+    def _described(
+        self, position: int, doubt: int, append: int, synchronous: int, _: int, raw: int, node: int
+    ) -> Description:
+        found = Description(None if node < 0 else self._nodes[node], None if raw < 0 else self._texts[raw])
         found.position, found.doubt, found.append, found.synchronous = position, doubt, bool(append), bool(synchronous)
         return found
 
     def _keep_names(self, before: np.ndarray, after: np.ndarray) -> None:
-        names = self.imp.names
-        for i in np.flatnonzero((before != after).any(1)).tolist():
-            node, *_, removed = after[i].tolist()
-            path = self._paths[i]
+        names, paths, nodes = self.imp.names, self._paths, self._nodes
+        changed = np.flatnonzero((before != after).any(1))
+        for i, node, removed in zip(changed.tolist(), *after[changed][:, [0, 4]].T.tolist(), strict=True):
             if removed >= 0:
-                names.deleted[path] = self._nodes[removed]
+                names.deleted[paths[i]] = nodes[removed]
             if node >= -1:
-                names.table[path] = self._nodes[node] if node >= 0 else None
+                names.table[paths[i]] = nodes[node] if node >= 0 else None
 
     def _keep_counts(self, state: Any) -> None:
         imp, kernel, counts = self.imp, self._kernel, state.counts.tolist()
-        imp.nodes += [self._nodes[i] for i in state.numbered[: counts[kernel.NUMBERED]].tolist()]
+        imp.names.numbered += [self._nodes[i] for i in state.numbered[: counts[kernel.NUMBERED]].tolist()]
         for row in state.mistaken[: counts[kernel.MISTAKEN]].tolist():
             imp.existed(row)
         for task, thread in zip(self.tasks, state.tasks[:, 1].tolist(), strict=True):

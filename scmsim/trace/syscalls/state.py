@@ -1,7 +1,7 @@
 """Hold the state of the traced processes for an strace importer: inodes, descriptors, tasks, mappings."""
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ class Node:
     __slots__ = (
         "doubt", "exact", "first", "ident", "inside", "is_dir", "length", "name", "open_question", "path", "row", "written",
     )  # fmt: skip
+    NUMBERS = (
+        "first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "doubt",
+    )  # fmt: skip
 
     def __init__(self, path: str, inside: bool, *, created: bool = False, is_dir: bool = False) -> None:
         self.name = self.path = path
@@ -33,6 +36,13 @@ class Node:
         self.first = -1 if created else 0
         self.exact = created
         self.open_question = not created
+
+    def set_numbers(self, numbers: Iterable[Any]) -> None:
+        """Set the attributes NUMBERS."""
+        (
+            self.first, self.length, self.written, self.row, self.ident, self.exact, self.open_question, self.inside,
+            self.is_dir, self.doubt,
+        ) = numbers  # fmt: skip
 
 
 class Description:

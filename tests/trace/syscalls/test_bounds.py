@@ -67,8 +67,8 @@ def test_names_that_links_lead_to() -> None:
     assert [names.join(*pair) for pair in (("", "/l/n"), ("/l", "n"), ("/p", "n"), ("", "n"), ("", "/n"), ("/l", "/p//n/."))] == [
         "/r/n", "/r/n", "/p/n", "n", "/r/n", "/p/n",
     ]  # fmt: skip
-    plain = ("/l/y", "/l/n", "/p/a", "/r/other", "/n")
-    assert [names.is_plain(path) for path in plain] == [False, False, True, True, False]
+    folders = ("/l", "/p", "/r", "")
+    assert [names.is_direct(folder) for folder in folders] == [False, True, True, False]
     names.learn("/l/x", "/l/x")
     assert names.join("/l", "n") == "/l/n" and names.follow("/l/y") == "/q/y" and names.follow("/p/a") == "/p/a"
 

@@ -53,7 +53,25 @@ FDS = st.sampled_from([3, 3, 3, 4, 5, 60])
 COUNTS = st.sampled_from([0, 1, 512, 4096, 4096, 1 << 31, (1 << 31) + 1])
 OFFSETS = st.sampled_from([0, 1, 4096, 8192, 1 << 40])
 PATHS = {3: "/d/a", 4: "/d/b", 5: "/dev/null", 60: "/d/a"}
-NAMES = st.sampled_from(["/d/a", "/d/b", "/d/b", "/d/c\\40d", "/e", "/e/f", "/dev/null", "/d/link", "rel"])
+NAMES = st.sampled_from(
+    [
+        "/d/a",
+        "/d/b",
+        "/d/b",
+        "/d/c\\40d",
+        "/e",
+        "/e/f",
+        "/dev/null",
+        "/d/link",
+        "rel",
+        "",
+        "..",
+        "../up",
+        "/d//g",
+        "/d/",
+        "/d/\u00e9",
+    ]
+)
 HOW = st.sampled_from(
     ["O_RDONLY", "O_RDWR|O_CREAT, 0644", "O_WRONLY|O_CREAT|O_TRUNC, 0644", "O_RDWR|O_CREAT|O_EXCL|O_CLOEXEC, 0600",
      "O_RDWR|O_TRUNC", "O_WRONLY|O_APPEND|O_SYNC", "O_RDONLY|O_DIRECTORY", "O_PATH", "O_RDWR|O_TMPFILE"]
@@ -126,6 +144,43 @@ def test_strace(
     folder = tmp_path_factory.mktemp("strace")
     fast = outcome(strace, folder, text.encode(), 2, 0, block, under)
     assert same(fast, outcome(strace, folder, text.encode(), FAR, FAR, block, under))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['openat(AT_FDCWD</w>, "a", O_RDWR|O_CREAT) = 3</w/a>', 'open("", O_RDONLY) = -1 ENOENT (No such file or directory)',
+         'openat(AT_FDCWD</w>, "b", O_RDWR|O_CREAT) = 4</w/b>'],
+        ['openat(AT_FDCWD</w>, "a", O_RDONLY) = 3</w/a>', 'chdir("/w" = 0', 'unlinkat(AT_FDCWD, "b", 0) = 0',
+         'unlinkat(AT_FDCWD</w>, "c", 0) = 0', "close(3) = 0"],
+    ],
+    ids=["empty path", "doubt"],
+)  # fmt: skip
+@pytest.mark.parametrize("under", [None, "/w"])
+def test_a_later_call_changes_nothing_about_an_earlier_one(tmp_path: Path, lines: list[str], under: str | None) -> None:
+    first = f'stat("/{"x" * 900}") = 0'  # a block of its own, which shows the kind of the times
+    text = "".join(f"1 1700000000.{i:06} {line}\n" for i, line in enumerate([first, *lines])).encode()
+    fast = outcome(strace, tmp_path, text, 1, 0, 950, under)
+    assert same(fast, outcome(strace, tmp_path, text, FAR, FAR, 1 << 20, under))
+
+
+def test_files_of_earlier_stretches(tmp_path: Path) -> None:
+    """Each call on a path finds the files that only their names refer to."""
+    calls = [
+        'stat("{}", {{st_mode=S_IFREG|0644, st_size=9, ...}}) = 0', 'rename("{}", "/d/new") = 0', 'rename("/d/other", "{}") = 0',
+        'link("{}", "/d/new") = 0', 'unlink("{}") = 0', 'open("{}", O_RDWR) = 3', 'open("{}", O_RDWR|O_CREAT|O_TRUNC, 0644) = 3',
+        'truncate("{}", 5) = 0', 'rename("/d", "/e") = 0', 'renameat2(7, "{}", 7, "/d/other", RENAME_EXCHANGE) = 0',
+        'open("{}", O_RDWR) = -1 ENOENT (No such file or directory)', 'open("{}/below", O_RDWR|O_CREAT) = 3', "garbage(\"{}\"",
+        'mkdir("{}", 0755) = 0',
+    ]  # fmt: skip
+    made = ['open("{0}", O_RDWR|O_CREAT, 0600) = 3', 'write(3, "", 7) = 7', "close(3) = 0"]
+    for first in calls:
+        for second in calls:
+            lines = [line.format(name) for name in ("/d/a", "/d/other") for line in made]
+            lines += [first.format("/d/a"), second.format("/d/a"), *(line.format("/d/a") for line in made[:2])]
+            text = "".join(f"1 1700000000.{i:06} {line}\n" for i, line in enumerate(["sync() = 0", *lines])).encode()
+            fast = outcome(strace, tmp_path, text, 1, 0, 40, None)
+            assert same(fast, outcome(strace, tmp_path, text, FAR, FAR, 1 << 20, None)), (first, second)
 
 
 @pytest.mark.parametrize("importer", [strace, perf_script], ids=["strace", "perf"])

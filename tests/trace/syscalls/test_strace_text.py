@@ -57,25 +57,53 @@ ENDS = [(")", ""), (")   ", ""), (")", " <0.000005>"), (") ", " <1>")]
 ERRORS = [("ENOENT (No such file)", 1), ("EIO (Input)", 2), ("ENOENTX (y)", 2), ("E2BIG (y)", 2), ("EZ09 (y)", 2)]
 
 
+def apart(lines):
+    """The text of the lines, the kernel's rows, the texts that it found and their columns."""
+    text = "\n".join(lines).encode()
+    rows, spans = np.full((len(lines), kernel.WIDTH), 77), np.zeros((5 * len(lines) + 2, kernel.TEXT_WIDTH), np.int64)
+    heads, known = np.full(2 << (5 * len(lines)).bit_length(), -1), np.zeros(1, np.int64)
+    assert kernel.take_apart(np.frombuffer(text, np.uint8), rows, spans, heads, known) == len(lines)
+    spans = spans[: known[0]]
+    texts = [text[start:end].decode() for start, end in spans[:, :2].tolist()]
+    assert len(set(texts)) == len(texts)
+    for i, one in enumerate(texts):
+        assert kernel.number_of(*(np.frombuffer(each, np.uint8) for each in (one.encode(), text)), spans, heads) == i
+    assert kernel.number_of(*(np.frombuffer(each, np.uint8) for each in (b"\n", text)), spans, heads) == -1
+    return text, rows, texts, spans
+
+
 def taken(lines):
     """Rows of the kernel as tuples (call, pid, time,
     fd, path, asked, offset, result, where, error); None: left to the patterns."""
-    text = "\n".join(lines).encode()
-    rows, spans = np.full((len(lines), kernel.WIDTH), 77), np.zeros((2 * len(lines) + 2, 2), np.int64)
-    heads, known = np.full(1 << (4 * len(lines)).bit_length(), -1), np.zeros(1, np.int64)
-    assert kernel.take_apart(np.frombuffer(text, np.uint8), rows, spans, heads, known) == len(lines)
-    texts = [text[start:end].decode() for start, end in spans[: known[0]].tolist()]
-    assert len(set(texts)) == len(texts)
+    text, rows, texts, _ = apart(lines)
     found = []
-    for line, (call, start, end, pid, time, fd, raw, asked, offset, result, where, error) in zip(
+    for line, (call, start, end, pid, time, fd, raw, asked, offset, result, base, path, flags, error) in zip(
         lines, rows.tolist(), strict=True
     ):
         assert text[start:end].decode() == line
-        raw, where = (texts[i] if i >= 0 else "" for i in (raw, where))
+        raw, base, flags = (texts[i] if i >= 0 else "" for i in (raw, base, flags))
+        told = [f'"{texts[path]}"'] if path >= 0 else []
+        where = ", ".join([base] * (base != "") + told + [flags] * (flags != ""))
         found.append(
             None if call == kernel.OTHER else (NAMES[call], pid, time, fd, raw, asked, offset, result, where, error)
         )
     return found
+
+
+@pytest.mark.parametrize(
+    ("path", "above"),
+    [("/d/e/f", "/d/e/"), ("/f", "/"), ("f", ""), ("../.f", "../"), ("/d/...", "/d/"), ("/d//f", "/d//"), ("/d\\/f", "/d\\/"),
+     ("", None), ("/d/", None), (".", None), ("/d/.", None), ("/d/..", None), ("/d/a\\tb", None), ("/d/\u00e9", None)],
+)  # fmt: skip
+def test_a_path_is_split_at_its_last_slash_if_a_plain_name_follows(path, above):
+    for _, rows, texts, spans in (
+        apart([f'unlink("{path}") = 0']),
+        apart([f"fsync(3<{path}>) = 0", f'creat("{path}", 0) = 3']),
+    ):
+        first, last, split, tail = spans[rows[-1, kernel.PATH]].tolist()
+        assert (texts[split] if split >= 0 else None) == above
+        if above is not None:
+            assert (tail - first, last - first) == (len(above), len(path))
 
 
 def calls():
@@ -98,7 +126,7 @@ def calls():
             ("openat", f"{directory}, {path}, {flags}", ""), ("openat", f"{directory}, {path}, {flags}", ", 01"),
             ("unlinkat", f"{directory}, {path}, {flags}", ""),
         ):  # fmt: skip
-            yield f"{name}({told}{more}", name, 0, "", 0, 0, f"{name}({told}"
+            yield f"{name}({told}{more}", name, 0, "", 0, 0, told
 
 
 def test_lines_of_known_values():
@@ -160,7 +188,7 @@ def test_the_last_line_may_have_an_end_or_not(end):
     text = f"fsync(3) = 0\n\nclose(3) = 0{end}".encode()
     rows, heads = np.zeros((6, kernel.WIDTH), np.int64), np.full(16, -1)
     lines = kernel.take_apart(
-        np.frombuffer(text, np.uint8), rows, np.zeros((9, 2), np.int64), heads, np.zeros(1, np.int64)
+        np.frombuffer(text, np.uint8), rows, np.zeros((9, kernel.TEXT_WIDTH), np.int64), heads, np.zeros(1, np.int64)
     )
     assert lines == 3 + max(0, len(end) - 1) and rows[:3, kernel.CALL].tolist() == [
         kernel.FSYNC,
@@ -175,7 +203,7 @@ def test_texts_that_meet_in_the_table_are_told_apart():
     text = "\n".join(lines).encode()
     rows, spans, heads, known = (
         np.zeros((30, kernel.WIDTH), np.int64),
-        np.zeros((15, 2), np.int64),
+        np.zeros((15, kernel.TEXT_WIDTH), np.int64),
         np.full(16, -1),
         np.zeros(1, np.int64),
     )

@@ -60,9 +60,9 @@ class Joined:
             )
         if not self.imp.report.calls and not work.understood:
             raise UsageError(f"{work.path!r} has accesses but no calls, so the mapped files are unknown; {self.how}")
-        header, nodes = self.job.writer.header, self.imp.names.table
+        header, names = self.job.writer.header, self.imp.names
         header["accesses"] = seen
-        if ours := {path: kib for path, kib in self.smaps.items() if (node := nodes.get(path)) and node.inside}:
+        if ours := {path: kib for path, kib in self.smaps.items() if (node := names.at(path)) and node.inside}:
             header["smaps"] = ours
         return work.finish(self.job.writer, spots)
 
@@ -160,7 +160,7 @@ class Timed(Joined):
         """Return the number of accesses by page size, for the files with the most accesses."""
         found: dict[str, dict[str, int]] = {}
         for (file, page), count in self.pages.most_common():
-            node: Any = self.imp.nodes[file]
+            node: Any = self.imp.names.numbered[file]
             name = node if isinstance(node, str) else node.name
             if name in found or len(found) < _SHOWN:
                 found.setdefault(name, {})[page] = count

@@ -267,7 +267,7 @@ class Conversion:
         rows[:, kernel.AT] = np.where((kind >= _POSITIONED) & ~opens, a[:, 3], file_rules.HERE)
         rows[:, kernel.MOVED] = calls.result
         rows[:, kernel.FLAGS] = np.where(opens, _perf_calls.open_flags(self._open_flags(calls, kind)), plain_flags)
-        done = runs.Stretch(self.imp, tasks, fds.tolist(), {}).follow(rows)
+        done = runs.Stretch(self.imp, tasks, fds.tolist()).follow(rows)
         if done:
             self.imp.now = int(calls.now[done - 1])
         return done
