@@ -149,7 +149,8 @@ class Agent:
             self.tasks[task],
             child,
         )
-        struct.pack_into("I", self.memory, task * SLOT_BYTES, self._order)
+        # one store: struct.pack_into clears the word first, and an agent that sees the 0 runs the call twice
+        ctypes.c_uint32.from_address(self._base + task * SLOT_BYTES).value = self._order
         _LIBC.syscall(202, ctypes.c_void_p(self._base + task * SLOT_BYTES), 1, 1, None, None, 0)
         if name in ("exit", "exit_group"):
             self._await_end(task, name)
