@@ -154,17 +154,19 @@ class BulkLines:
     def _name(self, stretch: runs.Stretch, tasks: list[Task], rows: np.ndarray, calls: np.ndarray) -> None:
         """Fill in the paths and open flags of calls on paths."""
         text, kernel = self.text, self.calls
-        at = np.flatnonzero(rows[:, text.PATH] >= 0)
+        error, spans = rows[:, text.ERROR], self.spans[rows[:, text.PATH]]
+        is_empty = spans[:, text.FIRST] == spans[:, text.LAST]
+        # other errors say nothing about a name, and neither does an empty path that was not found
+        says = (error == 0) | ((error == text.ENOENT) & ~is_empty)
+        at = np.flatnonzero((rows[:, text.PATH] >= 0) & says)
         if not len(at):
             return
-        rows, task = rows[at], calls[at, kernel.TASK]
-        asks, ask = _distinct(_distinct(task, rows[:, text.BASE])[1], rows[:, text.PATH], rows[:, text.RAW])
+        rows, task, error = rows[at], calls[at, kernel.TASK], error[at]
+        base, unlinks = _distinct(task, rows[:, text.BASE])[1], rows[:, text.CALL] == text.UNLINK
+        asks, ask = _distinct(base, rows[:, text.PATH], rows[:, text.RAW], unlinks.astype("i8"))
         path, direct = self._paths(stretch, tasks, rows[asks], task[asks])
-        flags, error = self._flags(rows), rows[:, text.ERROR]
-        path = np.where((error > 0) | (direct[ask] & (flags >= 0)), path[ask], kernel.ODD)
-        is_empty = self.spans[rows[:, text.PATH], text.FIRST] == self.spans[rows[:, text.PATH], text.LAST]
-        # an empty path that was not found says nothing about a name
-        calls[at, kernel.PATH] = np.where((error > text.ENOENT) | ((error > 0) & is_empty), -1, path)
+        flags = self._flags(rows)
+        calls[at, kernel.PATH] = np.where((error > 0) | (direct[ask] & (flags >= 0)), path[ask], kernel.ODD)
         calls[at, kernel.FLAGS] = np.where(error > 0, 0, flags)
 
     def _flags(self, rows: np.ndarray) -> np.ndarray:
@@ -196,9 +198,13 @@ class BulkLines:
             above.append(self.calls.ODD if head is None else stretch.path(above_of(head)))
             direct.append(names.is_direct(heads[-1].rpartition("/")[0]) and not heads[-1].startswith("/proc/"))
             is_full.append(heads[-1].startswith("/"))
+        index, is_followed = np.full(len(rows), self.calls.ODD), np.zeros(len(rows), bool)
+        known = np.array(above)[which] != self.calls.ODD
+        if not known.any():
+            return index, is_followed
+        rows, raw, tail, last, which = (column[known] for column in (rows, raw, tail, last, which))
         paths = [heads[i] + name for i, name in zip(which.tolist(), self.texts.some(tail, last), strict=True)]
-        found = np.array(above)[which]
-        index, special = stretch.paths(paths, found)
+        index[known], special = stretch.paths(paths, np.array(above)[which])
         follows = np.array(direct)[which] & ((raw < 0) | np.array(is_full)[which])
         if names.links:
             follows &= [path not in names.links for path in paths]
@@ -208,7 +214,8 @@ class BulkLines:
         led = self.texts.some(spans[raw[shown], text.FIRST] + 1, spans[raw[shown], text.LAST] - 1)
         led = led if self.texts.is_plain else list(map(unescape, led))
         follows[shown] &= np.fromiter(map(eq, led, compress(paths, shown.tolist())), bool, len(led))
-        return np.where(found == self.calls.ODD, self.calls.ODD, index), follows
+        is_followed[known] = follows
+        return index, is_followed
 
     def _head(self, task: Task, base: int, asked: int, cut: int) -> str | None:
         """Return a call's path without its last `cut` characters; None if only the handlers know where the path starts."""

@@ -19,7 +19,7 @@ from scmsim.trace.syscalls.state import Task
 from scmsim.trace.syscalls.text import ATTACHED, MESSAGE, RESUMED, SHOWS_RESULT, SUPERSEDED, belongs
 
 _HINTS = (
-    b"Process ", b"strace: ", b"(INJECTED", b" /* ", b"flags=0", b"_mode=0", b"cmsg_type=0x", b"aio_lio_opcode=", b"  > /", b"_u:",
+    b"Process ", b"strace: ", b"(INJECTED", b" /* ", b"flags=0", b"_mode=0", b"cmsg_type=0x", b"aio_lio_opcode=", b"  > /", b"_r:",
     b"SYS_", *mixed.HINTS,
 )  # fmt: skip
 _STRING = r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"'

@@ -6,7 +6,6 @@ last components a linked file.
 """
 
 import re
-from array import array
 from posixpath import normpath
 
 import numpy as np
@@ -22,9 +21,8 @@ class Names:
 
     def __init__(self, under: str | None) -> None:
         self.under = normpath(under) if under else None
-        # None: known to be absent; a number: the name is all that refers to the inode, whose numbers are in `_asleep` from there
-        self.table: dict[str, Node | int | None] = {}
-        self._asleep = array("q")
+        # None: known to be absent; bytes: the numbers of an inode to which only this name refers (`put_to_sleep`)
+        self.table: dict[str, Node | bytes | None] = {}
         self.numbered: list[Node | str] = []  # inodes by file number; only the name of an inode without an object
         self.closed: dict[int, int] = {}  # length before the trace, by file number, of the inodes without an object
         self.deleted: dict[str, Node] = {}  # the last inode that had this path
@@ -76,11 +74,10 @@ class Names:
     def at(self, path: str) -> Node | None:
         """Return the known inode at a path, or None."""
         node = self.table.get(path)
-        if not isinstance(node, int):
+        if not isinstance(node, bytes):
             return node
-        numbers = self._asleep[node : node + len(Node.NUMBERS)]
         woken = self.table[path] = Node(path, True)
-        woken.set_numbers(numbers)
+        woken.set_numbers(np.frombuffer(node, "i8").tolist())
         if woken.ident >= 0:
             self.numbered[woken.ident] = woken
         return woken
@@ -90,9 +87,8 @@ class Names:
 
         Most files are never used again, and an object for each would cost a microsecond, half of it in the garbage collector.
         """
-        start, width = len(self._asleep), numbers.shape[1]
-        self._asleep.frombytes(numbers.tobytes())
-        self.table.update(zip(paths, range(start, start + numbers.size, width), strict=True))
+        data, width = numbers.tobytes(), 8 * len(Node.NUMBERS)
+        self.table.update(zip(paths, [data[at : at + width] for at in range(0, len(data), width)], strict=True))
 
     def node(self, path: str, *, is_dir: bool = False) -> Node:
         """Return the inode at a path; a path without a known inode gets one that existed before the trace."""
@@ -161,8 +157,9 @@ class Names:
 
     def _move_below(self, old: str, new: str) -> None:
         for path in [path for path in self.table if path.startswith(old)]:
-            moved = self.table[new + path[len(old) :]] = self.at(path)
-            del self.table[path]
+            moved = self.at(path)
+            del self.table[path]  # first, as both paths may be the same
+            self.table[new + path[len(old) :]] = moved
             if moved is not None:
                 moved.path = new + path[len(old) :]
                 moved.inside = self.inside(moved.path)

@@ -153,8 +153,11 @@ def test_strace(
          'openat(AT_FDCWD</w>, "b", O_RDWR|O_CREAT) = 4</w/b>'],
         ['openat(AT_FDCWD</w>, "a", O_RDONLY) = 3</w/a>', 'chdir("/w" = 0', 'unlinkat(AT_FDCWD, "b", 0) = 0',
          'unlinkat(AT_FDCWD</w>, "c", 0) = 0', "close(3) = 0"],
+        ['open("x", O_RDWR|O_CREAT, 0644) = 3', 'openat(7, "x", O_RDONLY) = 4'],
+        ['open("/b/c", O_RDONLY) = 6', 'open("x", O_RDWR|O_CREAT, 0644) = 3', 'openat(7, "/b/x", O_RDONLY) = 4'],
+        ['unlink("/sys/dir") = 0', 'open("/sys/dir", O_RDONLY|O_DIRECTORY) = 3', 'openat(3, "a", O_RDWR|O_CREAT, 0600) = 4'],
     ],
-    ids=["empty path", "doubt"],
+    ids=["empty path", "doubt", "no base", "a name without a base", "unlink of a special file"],
 )  # fmt: skip
 @pytest.mark.parametrize("under", [None, "/w"])
 def test_a_later_call_changes_nothing_about_an_earlier_one(tmp_path: Path, lines: list[str], under: str | None) -> None:
@@ -164,6 +167,24 @@ def test_a_later_call_changes_nothing_about_an_earlier_one(tmp_path: Path, lines
     assert same(fast, outcome(strace, tmp_path, text, FAR, FAR, 1 << 20, under))
 
 
+def test_a_path_that_could_not_be_opened_is_not_looked_up(tmp_path: Path) -> None:
+    """The look-up would note that the first process's call needs to know what its parent did before."""
+    failed = '22 {} open("rel", O_RDONLY) = -1 EACCES (Permission denied)'
+    lines = [f'1 {{}} stat("/{"x" * 900}") = 0', failed, failed, "1 {} sync() = 0", "1 {} fork() = 22"]
+    text = "".join(line.format(f"1700000000.{i:06}") + "\n" for i, line in enumerate(lines)).encode()
+    assert same(outcome(strace, tmp_path, text, 1, 0, 950), outcome(strace, tmp_path, text, FAR, FAR, 950))
+
+
+def test_a_directory_that_is_exchanged_with_itself_keeps_its_files(tmp_path: Path) -> None:
+    made = 'open("/a/f", O_RDWR|O_CREAT, 0600) = 3'
+    exchanged = 'renameat2(AT_FDCWD, "/a", AT_FDCWD, "/a", RENAME_EXCHANGE) = 0'
+    lines = ['mkdir("/a", 0755) = 0', made, 'write(3, "", 7) = 7', "close(3) = 0", exchanged, made]
+    text = "".join(f"1 1700000000.{i:06} {line}\n" for i, line in enumerate(["sync() = 0", *lines])).encode()
+    for enough, short in ((1, 0), (FAR, FAR)):
+        found = outcome(strace, tmp_path, text, enough, short, 40)
+        assert found[1].count("/a/f") == 1 and not any("\0" in path for path in found[1])
+
+
 def test_files_of_earlier_stretches(tmp_path: Path) -> None:
     """Each call on a path finds the files that only their names refer to."""
     calls = [
@@ -171,7 +192,7 @@ def test_files_of_earlier_stretches(tmp_path: Path) -> None:
         'link("{}", "/d/new") = 0', 'unlink("{}") = 0', 'open("{}", O_RDWR) = 3', 'open("{}", O_RDWR|O_CREAT|O_TRUNC, 0644) = 3',
         'truncate("{}", 5) = 0', 'rename("/d", "/e") = 0', 'renameat2(7, "{}", 7, "/d/other", RENAME_EXCHANGE) = 0',
         'open("{}", O_RDWR) = -1 ENOENT (No such file or directory)', 'open("{}/below", O_RDWR|O_CREAT) = 3', "garbage(\"{}\"",
-        'mkdir("{}", 0755) = 0',
+        'mkdir("{}", 0755) = 0', 'renameat2(7, "/d", 7, "/d/../d", RENAME_EXCHANGE) = 0',
     ]  # fmt: skip
     made = ['open("{0}", O_RDWR|O_CREAT, 0600) = 3', 'write(3, "", 7) = 7', "close(3) = 0"]
     for first in calls:
