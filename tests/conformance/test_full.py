@@ -23,14 +23,17 @@ def rows(seed: int) -> Iterator[tuple]:
         kind, file = str(random.choice(KINDS)), int(random.integers(1, FILES))
         piece, before = int(random.integers(0, 3)) << 21, int(random.choice([0, 10, 5000, 1 << 20]))
         length = int(random.choice([100, 9000, 300_000, 1 << 21, 3 << 20, 1 << 24]))
-        yield (kind, file, max(piece - before, 0), length) if kind in KINDS[:12] or kind == "fallocate" else (
-            kind, file, piece + before if kind == "truncate" else 0, 0, 0 if kind in ("create", "unlink") else -1
-        )  # fmt: skip
+        if kind in ("write", "fallocate"):
+            yield kind, file, max(piece - before, 0), length
+        elif kind == "truncate":
+            yield kind, file, piece + before
+        else:
+            yield kind, file, 0, 0, -1 if kind == "close" else 0
 
 
 @pytest.mark.parametrize("fs", [fs for fs in SYSTEMS if fs in SMALL])
 def test_a_shortened_write_is_done(fs: str) -> None:
-    """The failed bytes are those that refused writes and the ends of short ones lack."""
+    """`failed_bytes` counts the bytes of refused writes, and those that short writes did not write."""
     for seed in range(5 if NO_JIT else 60):
         capacity, params = (SMALL, LARGER)[seed & 1].get(fs, SMALL[fs]), ({}, OTHERWISE, THIRD)[seed % 3].get(fs, {})
         model = drive.Model(fs, drive.files(0, *[-1] * (FILES - 1), dirs=[0]), **{"capacity": capacity, **params})

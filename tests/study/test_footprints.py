@@ -170,7 +170,7 @@ def test_footprints_of_a_folder_stand_in_the_place_of_a_kernel(tmp_path: Path, t
 
 
 def test_cache_lines_are_left_out_if_they_are_not_wanted(tmp_path: Path, trace: Path) -> None:
-    """The files are then those of a recording that has none."""
+    """The file equals that of a recording without cache lines."""
     place = tmp_path / f"tmpfs-1{touches.SUFFIX}"
     touched(place, kinds_of(trace))
     plain, table = tmp_path / "plain", pq.read_table(place)

@@ -156,13 +156,12 @@ def cache_templates() -> dict[int, list]:
     }
 
 
-def folio_templates() -> dict[int, list]:
-    """Return the templates that differ on a kernel whose page cache has large folios.
+def folio_templates(single: dict[int, list]) -> dict[int, list]:
+    """Return the templates that differ from those of `single` pages on a kernel whose page cache has large folios.
 
     A write takes a step per folio, which visits each buffer of the folio (ext4_block_write_begin, block_commit_write).  The
     step starts no journal handle and leaves the inode to write-back (ext4_da_write_end).
     """
-    single = cache_templates()
     return {
         q.FINISH: [
             _work("cache_folio", 0, q.WRITTEN_FOLIOS),
@@ -185,7 +184,7 @@ def folio_templates() -> dict[int, list]:
             _work("flush_folio", 0, q.FOLIOS),
             _work("flush_buffer", 0, q.FOLIO_PAGES),
         ],
-        q.FREED: [*name_templates()[q.FREED], _work("free_folio", 0, q.FOLIOS)],
+        q.FREED: [*single[q.FREED], _work("free_folio", 0, q.FOLIOS)],
     }
 
 
@@ -265,5 +264,5 @@ def all_templates(dax: bool, copy_fence: bool = False, copy: str = "", folios: b
     if copy:
         every |= dax_io_templates(copy, copy_fence)
     if folios:
-        every |= folio_templates()
+        every |= folio_templates(every)
     return {number: every.get(number, []) for number in range(q.TEMPLATES)}

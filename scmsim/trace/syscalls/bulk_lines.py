@@ -32,7 +32,7 @@ def _distinct(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Texts:
-    """The distinct texts of a block by number; the reverse is `number`."""
+    """The distinct texts of a block, by their numbers; `number` returns the number of a text."""
 
     def __init__(self, kernel: Any, block: bytes, spans: np.ndarray, heads: np.ndarray) -> None:
         self._kernel, self._spans, self._heads = kernel, spans, heads
@@ -199,12 +199,13 @@ class BulkLines:
             direct.append(names.is_direct(heads[-1].rpartition("/")[0]) and not heads[-1].startswith("/proc/"))
             is_full.append(heads[-1].startswith("/"))
         index, is_followed = np.full(len(rows), self.calls.ODD), np.zeros(len(rows), bool)
-        known = np.array(above)[which] != self.calls.ODD
+        found = np.array(above)[which]
+        known = found != self.calls.ODD
         if not known.any():
             return index, is_followed
         rows, raw, tail, last, which = (column[known] for column in (rows, raw, tail, last, which))
         paths = [heads[i] + name for i, name in zip(which.tolist(), self.texts.some(tail, last), strict=True)]
-        index[known], special = stretch.paths(paths, np.array(above)[which])
+        index[known], special = stretch.paths(paths, found[known])
         follows = np.array(direct)[which] & ((raw < 0) | np.array(is_full)[which])
         if names.links:
             follows &= [path not in names.links for path in paths]

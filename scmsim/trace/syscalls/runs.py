@@ -81,7 +81,7 @@ class Stretch:
     fds : sequence
         Descriptors as the keys of `Table.slots`, indexed by the calls' column FD.
     texts : optional
-        The texts that -y prints for descriptors, by their numbers in the column RAW; its method `number` is the reverse.
+        The texts that -y prints for descriptors, by their numbers in the column RAW; its method `number` returns a text's number.
     """
 
     def __init__(self, imp: Importer, tasks: list[Task], fds: Sequence[Any], texts: Any = None) -> None:

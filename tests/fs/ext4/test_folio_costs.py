@@ -24,7 +24,7 @@ calls = st.one_of(
 
 
 class Charged(Cache):
-    """The folios of one file, which of their pages are dirty, and what the last call was charged; `large`: see `write`."""
+    """The folios of one file, their dirty pages, and the charges of the last call; `large`: a write makes large folios."""
 
     def __init__(self, large):
         super().__init__()

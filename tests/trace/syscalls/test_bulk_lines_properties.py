@@ -168,7 +168,7 @@ def test_a_later_call_changes_nothing_about_an_earlier_one(tmp_path: Path, lines
 
 
 def test_a_path_that_could_not_be_opened_is_not_looked_up(tmp_path: Path) -> None:
-    """The look-up would note that the first process's call needs to know what its parent did before."""
+    """A look-up would add a remark that process 22 made calls before its fork."""
     failed = '22 {} open("rel", O_RDONLY) = -1 EACCES (Permission denied)'
     lines = [f'1 {{}} stat("/{"x" * 900}") = 0', failed, failed, "1 {} sync() = 0", "1 {} fork() = 22"]
     text = "".join(line.format(f"1700000000.{i:06}") + "\n" for i, line in enumerate(lines)).encode()

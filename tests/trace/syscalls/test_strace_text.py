@@ -58,7 +58,7 @@ ERRORS = [("ENOENT (No such file)", 1), ("EIO (Input)", 2), ("ENOENTX (y)", 2), 
 
 
 def apart(lines):
-    """The text of the lines, the kernel's rows, the texts that it found and their columns."""
+    """Take lines apart; return the joined text, the rows of the lines, the texts in them, and the columns of these texts."""
     text = "\n".join(lines).encode()
     rows, spans = np.full((len(lines), kernel.WIDTH), 77), np.zeros((5 * len(lines) + 2, kernel.TEXT_WIDTH), np.int64)
     heads, known = np.full(2 << (5 * len(lines)).bit_length(), -1), np.zeros(1, np.int64)
