@@ -158,6 +158,16 @@ def by_size(s, arena, group, want, need):
 
 
 @kernel
+def compare(s, arena, group, want):
+    """Count the free runs that a search for `want` blocks compares with the first: all other long enough ones of the group.
+
+    This is right if one leaf of the tree by length has them all, since XFS then compares each (xfs_alloc_ag_vextent_lastblock).
+    With more runs XFS searches by place; the number of runs of one leaf stands for that.
+    """
+    s.compared += max(min(space.runs_from(arena, group_row(s, group), want), space.LEAF_RUNS) - 1, 0)
+
+
+@kernel
 def longest(s, arena, group, want):
     """Return the length of a group's longest free run, or of some run of at least `want` blocks."""
     row = group_row(s, group)
@@ -181,6 +191,7 @@ def allocate(s, arena, goal, want, for_data):
     if s.free_blocks == 0:
         return np.int64(-1)
     want = min(want, s.ag_blocks)
+    compare(s, arena, goal // s.ag_blocks, want)
     if fits(s, arena, goal, want):
         space.claim(s, arena, goal, want)
         s.got = want
@@ -215,6 +226,7 @@ def allocate_aligned(s, arena, goal, count, after):
     """
     group = goal // s.ag_blocks
     s.got = 0
+    compare(s, arena, group, count)
     if after >= 0 and after // s.ag_blocks == group and _starts(s, arena, after, count):
         space.claim(s, arena, after, count)
         s.got = count

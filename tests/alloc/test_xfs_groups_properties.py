@@ -22,8 +22,18 @@ class Device:
         xfs_free_space.attach(self.state, used, blocks, groups)
         self.record, self.reference, self.live = self.state.record[0], Groups(blocks, groups, used), []
 
+    def runs(self, group):
+        """Return the lengths of a group's free runs."""
+        size = int(self.record.ag_blocks)
+        free = self.reference.free[group * size : (group + 1) * size]
+        return [len(run) for run in "".join("x" if one else " " for one in free).split()]
+
     def take(self, goal, want, for_data):
+        runs, self.record.compared = self.runs(goal // int(self.record.ag_blocks)), 0
+        least = min(want, int(self.record.ag_blocks), xfs_free_space.LONG)
+        expected = max(sum(length >= least for length in runs) - 1, 0) if sum(self.reference.free) else 0
         start = int(xfs_groups.allocate(self.record, self.state.arena, goal, want, for_data))
+        assert self.record.compared == expected
         mine = list(range(start, start + int(self.record.got)))
         assert mine == self.reference.btalloc(goal, want, for_data)
         self.live += [mine] if mine else []
@@ -82,6 +92,9 @@ class Device:
             row = xfs_free_space.group_row(self.record, group)
             at, length = self.state.arena[row + xfs_free_space.RUN_AT], self.state.arena[row + xfs_free_space.RUN]
             assert free[at : at + length].all()
+            lengths = [min(length, xfs_free_space.LONG) for length in self.runs(group)]
+            counts = self.state.arena[row + xfs_free_space.RUNS :][: xfs_free_space.LONG].tolist()
+            assert counts == [lengths.count(length) for length in range(1, xfs_free_space.LONG + 1)]
 
 
 BLOCK = st.integers(0, 1 << 20)

@@ -22,6 +22,7 @@ from scmsim.fs.linux.files import call
 from scmsim.fs.linux.pages import clear_part
 from scmsim.fs.linux.transfer import copy_in
 from scmsim.fs.xfs import state as n
+from scmsim.fs.xfs import templates as x
 from scmsim.fs.xfs.dirs import give_block, take_block
 from scmsim.fs.xfs.goals import goal_of
 from scmsim.fs.xfs.inodes import inode_block
@@ -139,6 +140,7 @@ def map_run(s, arena, out, f, page, count, left):
     log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, block if new else -1), left)
     arena[f + e.DATA_TID] = s.sequence
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
+    s.reg[x.COMPARED], s.compared = s.compared, 0
     emit_template(s, out, q.ALLOCATE if new else q.CONVERT)
     return count
 

@@ -14,6 +14,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import page_word, starts_at_ends, write_extents
 from scmsim.fs.xfs import state as n
+from scmsim.fs.xfs import templates as x
 from scmsim.fs.xfs.data import leaf_goal, log_extents, unreserved
 from scmsim.fs.xfs.goals import delayed_goal
 from scmsim.fs.xfs.log import log_free_space, log_inode
@@ -139,6 +140,7 @@ def add_delayed(s, arena, out, f, page, want):
     log_free_space(s, arena, block)
     log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, block), s.reserved)
     arena[f + e.DATA_TID] = s.sequence
+    s.reg[x.COMPARED], s.compared = s.compared, 0
     emit_template(s, out, q.ALLOCATE)
     return count
 

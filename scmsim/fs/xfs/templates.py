@@ -27,11 +27,11 @@ COSTS = (
     "null_call", "write_call", "read_call", "map_run", "copy_line", "transaction", "allocate", "zero_block", "timer_tick",
     "fsync_call", "checkpoint", "log_block", "log_item", "busy_extent", "freed_inode", "push_block", "create", "open",
     "close", "unlink", "remove", "free_extent", "rename", "link", "mkdir", "rmdir", "stat", "sync_call",
-    "checksum_step", "readdir", "list_entry", "block_entry", "leaf_entry",
+    "checksum_step", "readdir", "list_entry", "block_entry", "leaf_entry", "compared_run",
 )  # fmt: skip
 
 FENCES, CHECKED = 30, 31  # registers after those of linux/templates.py
-IN_BLOCK, IN_LEAF = q.SEARCHED, q.PLACED  # reuse registers that XFS does not need
+IN_BLOCK, IN_LEAF, COMPARED = q.SEARCHED, q.PLACED, q.REVOKES  # reuse registers that XFS does not need then
 
 # Templates after those of linux/templates.py.
 LOG_WRITE, LOG_DONE, METADATA, ITEM = range(q.TEMPLATES, q.TEMPLATES + 4)
@@ -56,7 +56,7 @@ def data_templates(copy_fence: bool) -> dict[int, list]:
     return {
         q.WRITE: call(_STEPS, "write_call"),
         q.TIMES: [work("transaction", 1)],
-        q.ALLOCATE: [work("transaction", 1), work("allocate", 1), *zeroing],
+        q.ALLOCATE: [work("transaction", 1), work("allocate", 1), work("compared_run", 0, COMPARED), *zeroing],
         q.CONVERT: [work("transaction", 1), *zeroing],
         q.COPY: [
             work("map_run", 1),
