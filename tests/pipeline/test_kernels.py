@@ -12,7 +12,7 @@ from scmsim.workload.microbench import Workload
 
 def test_models_say_which_kernels_they_have_costs_of() -> None:
     linux = ("ext4", "ext4-dax", "xfs-dax", "tmpfs", "ext2-dax")
-    assert all(kernels.costs_of(fs) == ["5.13", "6.1", "6.12", "6.18"] for fs in linux)
+    assert all(kernels.costs_of(fs) == ["5.13", "6.1", "6.12", "6.18", "7.3"] for fs in linux)
     assert kernels.costs_of("nova-cow") == ["5.13"] and kernels.costs_of("ramfs") == ["6.1"]
     assert kernels.costs_of("scmfs") == []
     known = kernels.kernels()

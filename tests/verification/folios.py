@@ -1,6 +1,6 @@
-"""Large folios of ext4's page cache on whole calls that no cost was fitted to: a row of docs/validation/kernels.md.
+"""Large folios of the page cache on whole calls that no cost was fitted to: tables of docs/validation/kernels.md.
 
-    python -m tests.verification.folios FOLDER [--kernel 6.18]
+    python -m tests.verification.folios FOLDER [--kernel 6.18] [--fs ext4]
 
 Runs two traces in the lab, unless FOLDER has the results, and on the model, and prints the instructions per call of both.
 """
@@ -40,18 +40,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--kernel", default="6.18")
+    parser.add_argument("--fs", default="ext4")
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)
     paths = {name: given.folder / f"{name}.parquet" for name in TRACES}
     for name, path in paths.items():
         card.store(TRACES[name], 2, path)
-    measured = card.measure(paths, ["ext4"], given.folder, given.kernel)
+    measured = card.measure(paths, [given.fs], given.folder, given.kernel)
     print("| trace | call | instructions per call | costs per folio | with `folios=never` |\n|---|---|---|---|---|")
     for name, path in paths.items():
         lab = measured[name].runs[0]
-        params = card.params("ext4", path, lab)
+        params = card.params(given.fs, path, lab)
         runs = [
-            scmsim.replay(open_trace(path), "ext4", by="op", params=params | {"ext4": params["ext4"] | own}).runs[0]
+            scmsim.replay(open_trace(path), given.fs, by="op", params=params | {given.fs: params[given.fs] | own}).runs[
+                0
+            ]
             for own in ({"kernel": given.kernel}, {"kernel": given.kernel, "folios": "never"})
         ]
         for call, counters in lab.groups.items():

@@ -17,7 +17,7 @@ from scmsim.core import registry
 from scmsim.fs.engine.costs import COLUMNS
 from scmsim.result import read_all
 from scmsim.study import calibrate
-from tools.calibration import cached_xfs, folios, lab_costs, tables
+from tools.calibration import cached_xfs, folios, free_runs, lab_costs, tables
 from tools.calibration.tables import Cost
 
 # kernel -> file system -> table from which the fit starts: of a kernel with the same driver.  The model follows the rules of the
@@ -30,6 +30,7 @@ START = {
         "ext4": "ext4-5.13",
         "xfs-dax": "xfs-5.13",
         "ext2-dax": "ext2-dax-6.1",
+        "xfs": "xfs-6.1",
     },
     "6.18": {
         "ext4-dax": "ext4-dax-6.12",
@@ -37,6 +38,15 @@ START = {
         "ext4": "ext4-6.12",
         "xfs-dax": "xfs-dax-6.12",
         "ext2-dax": "ext2-dax-6.1",
+        "xfs": "xfs-6.12",
+    },
+    "7.3": {
+        "ext4-dax": "ext4-dax-6.18",
+        "tmpfs": "tmpfs-6.18",
+        "ext4": "ext4-6.18",
+        "xfs-dax": "xfs-dax-6.18",
+        "ext2-dax": "ext2-dax-6.12",
+        "xfs": "xfs-6.18",
     },
 }
 MACHINE = {"capacity": "2GiB", "tick": "0"}  # the lab's device; the lab's counts exclude interrupts
@@ -62,12 +72,13 @@ def calibrated(folder: pathlib.Path, kernel: str, fs: str) -> tuple[str, calibra
     single = folder / (f"single-{kernel}" if ext4 else f"single-{kernel}-{fs}")
     single.mkdir(exist_ok=True)
     known = (lab_costs.costs_of if ext4 else lab_costs.quiet_costs_of)(single, fs, kernel)
-    if (fs, kernel) == folios.FITTED:
+    if kernel in folios.FITTED.get(fs, ()):
         known = folios.PRIORS | known | folios.costs_of(single, fs, kernel)
-    if fs == "xfs":
+    elif fs == "xfs":
         known = cached_xfs.PRIORS | known
-    params = MACHINE if fs == "xfs" else MACHINE | {"kernel": kernel}  # xfs has one table only
-    found = lab_costs.fitted(tables.shipped(fs, START[kernel][fs]) | known, result, fs, params)
+    if fs.startswith("xfs"):
+        known |= free_runs.costs_of(single, "xfs-dax", kernel)
+    found = lab_costs.fitted(tables.shipped(fs, START[kernel][fs]) | known, result, fs, MACHINE | {"kernel": kernel})
     return str(result.manifest["kernel"]).removeprefix("Linux "), found
 
 

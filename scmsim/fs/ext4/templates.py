@@ -38,10 +38,7 @@ COSTS = (
     "join_block", "cache_page_dirty", "access_time", "convert", "split_extent", "readdir", "list_entry",
 )  # fmt: skip
 # additional costs of kernels whose page cache has large folios
-FOLIO_COSTS = (
-    *COSTS, "cache_folio", "cache_folio_new", "cache_folio_large", "cache_folio_dirty", "cache_buffer", "cache_page_zeroed",
-    "cache_read_folio", "flush_folio", "flush_buffer", "free_folio",
-)  # fmt: skip
+FOLIO_COSTS = (*COSTS, *q.FOLIO_COSTS, "cache_buffer", "flush_buffer")
 
 _STEPS = TemplateBuilder(SITES, FOLIO_COSTS, KERNEL)
 _run, _work, _fence = _STEPS.run, _STEPS.work, _STEPS.fence
@@ -162,29 +159,18 @@ def folio_templates(single: dict[int, list]) -> dict[int, list]:
     A write takes a step per folio, which visits each buffer of the folio (ext4_block_write_begin, block_commit_write).  The
     step starts no journal handle and leaves the inode to write-back (ext4_da_write_end).
     """
+    steps = q.folio_steps(_work)
     return {
         q.FINISH: [
-            _work("cache_folio", 0, q.WRITTEN_FOLIOS),
+            *steps[q.FINISH],
             _work("cache_buffer", 0, q.FOLIO_PAGES),
             _work("cache_page", 0, q.PAGES),
-            _work("cache_folio_new", 0, q.FOLIOS),
-            _work("cache_folio_large", 0, q.LARGE_FOLIOS),
             _work("cache_page_new", 0, q.NEW),
-            _work("cache_page_zeroed", 0, q.ZEROED_PAGES),
-            _work("cache_folio_dirty", 0, q.DIRTIED_FOLIOS),
             _work("cache_page_dirty", 0, q.HAS),
         ],
-        q.READ_PAGES: [
-            *single[q.READ_PAGES],
-            _work("cache_read_folio", 0, q.FOLIOS),
-            _work("cache_folio_new", 0, q.NEW),
-        ],
-        q.FLUSHED: [
-            *single[q.FLUSHED],
-            _work("flush_folio", 0, q.FOLIOS),
-            _work("flush_buffer", 0, q.FOLIO_PAGES),
-        ],
-        q.FREED: [*single[q.FREED], _work("free_folio", 0, q.FOLIOS)],
+        q.READ_PAGES: [*single[q.READ_PAGES], *steps[q.READ_PAGES]],
+        q.FLUSHED: [*single[q.FLUSHED], *steps[q.FLUSHED], _work("flush_buffer", 0, q.FOLIO_PAGES)],
+        q.FREED: [*single[q.FREED], *steps[q.FREED]],
     }
 
 

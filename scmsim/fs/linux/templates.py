@@ -48,6 +48,28 @@ BARRIER_FENCES = 2
 ZERO_PAGE, BUFFERS, INODES, FRAMES, DESCRIPTORS = BLOCK, 1 << 40, 2 << 40, 3 << 40, 4 << 40
 OBJECTS = tuple(place >> 40 for place in (ZERO_PAGE, BUFFERS, INODES, DESCRIPTORS))  # areas without a file's data
 
+# Costs of a page cache with large folios, besides those per page; a family adds them to its own.
+FOLIO_COSTS = (
+    "cache_folio", "cache_folio_new", "cache_folio_large", "cache_folio_dirty", "cache_page_zeroed", "cache_read_folio",
+    "flush_folio", "free_folio",
+)  # fmt: skip
+
+
+def folio_steps(work: Callable) -> dict[int, list]:
+    """Return the steps that FOLIO_COSTS add to templates; `work` makes a step that charges a cost."""
+    return {
+        FINISH: [
+            work("cache_folio", 0, WRITTEN_FOLIOS),
+            work("cache_folio_new", 0, FOLIOS),
+            work("cache_folio_large", 0, LARGE_FOLIOS),
+            work("cache_page_zeroed", 0, ZEROED_PAGES),
+            work("cache_folio_dirty", 0, DIRTIED_FOLIOS),
+        ],
+        READ_PAGES: [work("cache_read_folio", 0, FOLIOS), work("cache_folio_new", 0, NEW)],
+        FLUSHED: [work("flush_folio", 0, FOLIOS)],
+        FREED: [work("free_folio", 0, FOLIOS)],
+    }
+
 
 def dax_copy(run: Callable, copy_fence: bool, write_back: bool = True) -> list:
     """Return steps of the kernel's copy of a run into persistent memory: non-temporal stores, and cached stores at the edges.

@@ -226,7 +226,9 @@ def write_slice(s, arena, out, op, row, f):
         at = stop
     s.progress = at - op.offset
     if not s.dax:
-        s.reg[q.WRITTEN_FOLIOS], s.reg[q.FOLIO_PAGES], _ = folios_in(s, arena, f, first, (end - 1 >> 12) + 1)
+        stop = (end - 1 >> 12) + 1
+        s.reg[q.WRITTEN_FOLIOS], pages, after = folios_in(s, arena, f, first, stop)
+        s.reg[q.FOLIO_PAGES] = pages - (after - stop) * s.stops_at_end
         s.reg[q.DIRTIED_FOLIOS] = dirtied
     finish_slice(s, arena, out, f, (first, size, end))
 

@@ -12,7 +12,9 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import holes, last_of_folio, page_run, page_word
 from scmsim.fs.linux.dirty_queue import queue_dirty
+from scmsim.fs.linux.folios import clean_folios, folios_in
 from scmsim.fs.linux.transfer import add_cached, cache_page, copy_in
+from scmsim.fs.xfs import cached_templates as c
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.data import set_times, unreserved
 from scmsim.fs.xfs.delayed import PIECE, most_pages, reserve_blocks
@@ -87,6 +89,8 @@ def write_slice(s, arena, out, op, row, f):
         if op.offset > size:
             clear_range(s, arena, out, row, f, size, op.offset)
     s.new_pages, s.reading, s.pages_dirtied = 0, 0, 0
+    s.reg[q.FOLIOS], s.reg[q.LARGE_FOLIOS], s.reg[q.ZEROED_PAGES] = 0, 0, 0
+    dirtied, added = 0, first  # clean folios that become dirty; page after those that this write has added
     while at < end:
         page = at >> 12
         if page_word(arena, f, page) == 0:
@@ -95,7 +99,10 @@ def write_slice(s, arena, out, op, row, f):
         count = run_of_content(s, arena, f, page, (end - 1) >> 12)
         if not page_word(arena, f, page) & e.IS_CACHED:
             add_cached(s, arena, out, op, f, (page, page + count))
+            added = page + count
             count = page_run(s, arena, f, page, page + count - 1)
+        elif page >= added:
+            dirtied += clean_folios(s, arena, f, page, page + count)
         mark_dirty(s, arena, row, f, page, count)
         stop = min(end, (page + count) << 12)
         word = page_word(arena, f, page)
@@ -103,8 +110,9 @@ def write_slice(s, arena, out, op, row, f):
         copy_in(s, out, target, (op.thread << 36) + op.buffer + at - op.offset, stop - at)
         at = stop
     s.progress = at - op.offset
-    s.reg[q.PAGES], s.reg[q.NEW], s.reg[q.COUNT] = ((end - 1) >> 12) - first + 1, s.new_pages, reservations
-    s.reg[q.HAS] = s.pages_dirtied - s.new_pages
+    s.reg[q.PAGES], s.reg[q.NEW], s.reg[c.RESERVATIONS] = ((end - 1) >> 12) - first + 1, s.new_pages, reservations
+    s.reg[q.HAS], s.reg[q.DIRTIED_FOLIOS] = s.pages_dirtied - s.new_pages, dirtied
+    s.reg[q.WRITTEN_FOLIOS], _, _ = folios_in(s, arena, f, first, (end - 1 >> 12) + 1)
     emit_template(s, out, q.FINISH)
     arena[f + e.SIZE] = max(size, end)
 

@@ -40,6 +40,7 @@ def drop_words(s, arena, f, page, count):
             arena[f + n.DELAYED] -= 1
         arena[f + e.DIRTY] -= word & e.IS_DIRTY
         s.reg[q.PAGES] += word & e.IS_CACHED != 0
+        s.reg[q.FOLIOS] += word & (e.IS_CACHED | e.IS_TAIL) == e.IS_CACHED
         arena[i] = 0
     arena[f + e.EXTENTS] += starts_at_ends(arena, f, page, count) - before
 
@@ -49,7 +50,7 @@ def free_pages(s, arena, out, f, page, last):
     """Free the pages [page, last] with their blocks, the last extent first; emits at most 4 events."""
     last = min(last, arena[f + e.PAGE_COUNT] - 1)
     was_dirty, stop = arena[f + e.DIRTY], last + 1
-    s.reg[q.COUNT], s.reg[q.PAGES] = 0, 0
+    s.reg[q.COUNT], s.reg[q.PAGES], s.reg[q.FOLIOS] = 0, 0, 0
     while stop > page:
         words = arena[f + e.PAGES] + stop - 1
         count = 1
@@ -115,7 +116,7 @@ def release_file(s, arena, out, f):
         return False
     emit_template(s, out, q.TIMES)  # starts the transaction
     free_pages(s, arena, out, f, (arena[f + e.SIZE] + 4095) >> 12, TO_THE_END)
-    if arena[f + n.DELAYED]:
+    if arena[f + n.DELAYED] or s.folio_order:
         arena[f + n.FLAGS] |= n.CLOSED_DIRTY
     return True
 

@@ -18,7 +18,10 @@ COSTS = (
     "cache_fill_page", "flush_call", "flush_page", "flush_run", "convert", "free_page",
 )  # fmt: skip
 
-_STEPS = TemplateBuilder(SITES, COSTS, KERNEL)
+FOLIO_COSTS = (*COSTS, *q.FOLIO_COSTS)  # of kernels whose writes allocate large folios
+RESERVATIONS = q.REVOKES  # register of a write: holes for which blocks are reserved
+
+_STEPS = TemplateBuilder(SITES, FOLIO_COSTS, KERNEL)
 _run, _work = _STEPS.run, _STEPS.work
 
 
@@ -35,7 +38,7 @@ def _cache_templates() -> dict[int, list]:
             _work("cache_page", 0, q.PAGES),
             _work("cache_page_new", 0, q.NEW),
             _work("cache_page_dirty", 0, q.HAS),
-            _work("reserve", 0, q.COUNT),
+            _work("reserve", 0, RESERVATIONS),
         ],
         q.FILL: [
             _work("cache_fill_page", 1),
@@ -59,7 +62,7 @@ def _cache_templates() -> dict[int, list]:
 def _storing_templates() -> dict[int, list]:
     """Return the templates of write-back, of the end of its I/O, and of freed pages."""
     return {
-        q.ALLOCATE: [_work("transaction", 1), _work("allocate", 1)],
+        q.ALLOCATE: [_work("transaction", 1), _work("allocate", 1), _work("compared_run", 0, x.COMPARED)],
         q.FLUSH_RUN: [_work("flush_run", 1), _run(NTSTORE, "writeback", q.TO, 0, 0, q.BYTES, space=PM, width=8)],
         q.FLUSH_LOAD: [_run(LOAD, "writeback", q.FROM, 0, 0, q.HAS, width=8)],
         q.FLUSHED: [_work("flush_call", 1), _work("flush_page", 0, q.PAGES)],
@@ -68,9 +71,11 @@ def _storing_templates() -> dict[int, list]:
     }
 
 
-def all_templates(table_checksum: bool) -> dict[int, list]:
-    """Return every template by number; those of ext4 that XFS does not use are empty."""
+def all_templates(table_checksum: bool, folios: bool) -> dict[int, list]:
+    """Return every template by number; those of ext4 that XFS does not use are empty.  `folios` adds FOLIO_COSTS."""
     every = (
         x.name_templates(_STEPS) | x.log_templates(table_checksum, _STEPS) | _cache_templates() | _storing_templates()
     )
+    if folios:
+        every |= {number: every[number] + steps for number, steps in q.folio_steps(_work).items()}
     return {number: every.get(number, []) for number in range(x.ITEM + 1)}

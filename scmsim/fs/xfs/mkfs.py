@@ -44,13 +44,16 @@ def start(
     dax: bool = True,
     fork: int = n.FORK_BYTES,
     leaf_by_inode: bool = False,
+    by_folio: bool = False,
 ) -> State:
     """Return the state of an empty XFS of `params["capacity"]` bytes with a row for each of the trace's `files`.
 
     `table` names the costs; `fork` is the space, in bytes, for extents or entries in a new inode; `leaf_by_inode`
-    places the leaves of a file's extents near its inode.
+    places the leaves of a file's extents near its inode.  `by_folio`: the page cache has large folios by default, and the
+    table has their costs.
     """
     kind = templates if dax else cached_templates
+    names = cached_templates.FOLIO_COSTS if by_folio else kind.COSTS
     blocks = params["capacity"] // e.BLOCK
     groups = params["allocation_groups"] or default_groups(blocks)
     log = params["log"] // e.BLOCK or default_log(blocks)
@@ -60,15 +63,15 @@ def start(
     words = rows * (e.ROW_WORDS + 4) + xfs_groups.arena_words(blocks, groups) + 64 * len(folders) + (1 << 16)
     words += groups * (n.INODE_GROUP_WORDS + (n.AG_ITEMS << n.ITEM_ORDER))
     words += 4 * n.CHUNK_INODES * (groups + len(folders))
-    state = new_state(n.STATE, 1 << words.bit_length(), costs.load(table, kind.COSTS, list(kind.SITES)))
+    state = new_state(n.STATE, 1 << words.bit_length(), costs.load(table, names, list(kind.SITES)))
     record = state.record[0]
     if not params["tick"]:
-        record.cost[kind.COSTS.index("timer_tick"), :3] = 0
+        record.cost[names.index("timer_tick"), :3] = 0
     by_table = params["crc32c"] == "table"
     steps = (
         templates.all_templates(bool(params["copy_fence"]), by_table)
         if dax
-        else cached_templates.all_templates(by_table)
+        else cached_templates.all_templates(by_table, by_folio)
     )
     load_templates(state, steps, merge=bool(params.get("merge", 1)))
     unit = max(params.get("data_alignment", e.BLOCK) // e.BLOCK, 1)
@@ -81,13 +84,14 @@ def start(
         "ag_items": groups * n.AG_ITEMS << n.ITEM_ORDER,
     }
     own = {name: params[name] for name in ("log_unit", "log_buffer", "sync_interval", "timestamp_tick")}
+    large = params.get("folios") == "always" or (by_folio and params.get("folios") != "never")
     own |= {
         "dax": int(dax),
         "intents": int(dax),
         "fork": fork,
         "leaf_by_inode": int(leaf_by_inode),
         "dirty_expire": params.get("dirty_expire", 0),
-        "folio_order": LARGEST_FOLIO if params.get("folios") == "always" else 0,
+        "folio_order": LARGEST_FOLIO if large else 0,
         "next_flush": e.FLUSHER_PERIOD,
         "journal_at": groups // 2 * int(record.ag_blocks) + n.AG_BLOCKS,
         "journal_blocks": log,

@@ -9,6 +9,7 @@ from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import page_run
 from scmsim.fs.linux.dirty_queue import unqueue_clean
+from scmsim.fs.linux.folios import folios_in
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.delayed import convert_delayed, finish_storing
 from scmsim.jit import subroutine
@@ -54,17 +55,19 @@ def store_pages(s, arena, out, f, first, last):
     """Run one step of write-back: store up to STEP_PAGES dirty pages of [first, last], lowest first."""
     page = start = max(first, arena[f + e.FIRST_DIRTY_PAGE])
     last, left = min(last, arena[f + e.PAGE_COUNT] - 1), min(arena[f + e.DIRTY], STEP_PAGES)
-    pages = 0
+    pages, folios, counted = 0, 0, 0
     while page <= last and pages < left:
         count = 1
         if arena[arena[f + e.PAGES] + page] & e.IS_DIRTY:
             count = store_run(s, arena, out, f, page, min(left - pages, last - page + 1))
             pages += count
+            more, _, counted = folios_in(s, arena, f, max(page, counted), page + count)
+            folios += more
         page += count
     arena[f + e.DIRTY] -= pages
     if start == arena[f + e.FIRST_DIRTY_PAGE]:
         arena[f + e.FIRST_DIRTY_PAGE] = page
-    s.reg[q.PAGES] = pages
+    s.reg[q.PAGES], s.reg[q.FOLIOS] = pages, folios
     emit_template(s, out, q.FLUSHED)
     if pages and arena[f + e.DIRTY] == 0:
         unqueue_clean(s, arena, f)
