@@ -53,12 +53,12 @@ class Filled:
     def batches(self, chunk: int = CHUNK) -> Iterator[np.recarray]:
         """Yield the batches of the trace, after one that fills its files."""
         files = np.flatnonzero((self.files.first_size > 0) & ~self.files.is_dir)
-        filling = np.zeros(len(files) + 1, OP).view(np.recarray)
-        filling.op, filling.flag, filling.file2 = WRITE, SETUP, -1
-        filling.file[:-1], filling.length[:-1] = files, self.files.first_size[files]
-        filling.op[-1], filling.file[-1], filling.offset[-1] = SYNC, -1, -1
+        filling = np.zeros(len(files) + 1, OP)
+        filling["op"], filling["flag"], filling["file2"] = WRITE, SETUP, -1
+        filling["file"][:-1], filling["length"][:-1] = files, self.files.first_size[files]
+        filling["op"][-1], filling["file"][-1], filling["offset"][-1] = SYNC, -1, -1
         if len(files):
-            yield filling
+            yield filling.view(np.recarray)
         yield from self.source.batches(chunk)
 
 
