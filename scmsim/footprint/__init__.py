@@ -195,6 +195,7 @@ def read(path: pathlib.Path, sites: list[str]) -> Footprints:
     state.shared[0] = sum(1 << bit for bit, name in enumerate(sites) if name in header["sites"])
     state.entering[0] = sum(1 << bit for bit, name in enumerate(sites) if name not in _OF_PROGRAMS)
     state.alike[0], state.calls[0], state.last[0] = ALIKE, len(measured), -1
+    state.nearest[0] = bool(lines)  # the published figures of footprints without lines are those of the older rule
     first, bounds = _chunks(measured["count"])
     groups, calls = _ordered(state, measured, first)
     numbers = np.ascontiguousarray(calls["number"])

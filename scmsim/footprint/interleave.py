@@ -55,6 +55,7 @@ STATE = np.dtype(
             ("shared", "i8"),  # mechanisms that both the footprint file and the model know
             ("entering", "i8"),  # mechanisms in the kernel: an operation without any of them does not enter the kernel
             ("alike", "i8"),  # number of calls of about the same amount; one of these calls is chosen
+            ("nearest", "i8"),  # 1: these calls have the nearest amounts; 0: half of them have smaller amounts
             ("calls", "i8"),  # measured calls
             ("last", "i8"),  # number of the call chosen last
             ("inode", "i8"),  # inode of the current operation
@@ -149,7 +150,10 @@ def _find(s, groups, calls, window):
     """Find the measured calls that resemble operations of a window's kind, sites and amount."""
     group = groups[_nearest(s, groups, window.kind, window.sites)]
     among = min(s.alike, group.end - group.first)
-    first = _first_of(calls, group.first, group.end, window.amount) - among // 2
+    if s.nearest:
+        first = _first_nearest(calls, group.first, group.end, window.amount, among)
+    else:
+        first = _first_of(calls, group.first, group.end, window.amount) - among // 2
     window.first = max(group.first, min(first, group.end - among))
     window.end = window.first + among
 
@@ -174,6 +178,22 @@ def _first_of(calls, first, end, amount):
     while first < end:
         middle = (first + end) // 2
         if calls[middle].amount < amount:
+            first = middle + 1
+        else:
+            end = middle
+    return first
+
+
+@subroutine
+def _first_nearest(calls, first, end, amount, count):
+    """Return the first of the `count` calls in `[first, end)`, sorted by amount, whose amounts are nearest (binary search).
+
+    A window around the amount would mix two kinds of work: an fsync that writes to the log, and one that has nothing to write.
+    """
+    end -= count
+    while first < end:
+        middle = (first + end) // 2
+        if calls[middle].amount + calls[middle + count].amount < 2 * amount:  # the later of the two is nearer
             first = middle + 1
         else:
             end = middle

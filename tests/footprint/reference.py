@@ -134,13 +134,14 @@ class Player:
         alike: int,
         chunk: int,
         program: set[int],
+        nearest: bool = False,
     ) -> None:
-        self.chunk, self.program = chunk, program
+        self.chunk, self.program, self.by_distance = chunk, program, nearest
         self.book, self.known, self.inodes, self.alike, self.last = book, known, inodes, alike, -1
         self.opened: dict[int, int] = {}
 
     def nearest(self, kind: int, sites: set[int], amount: int) -> Entry:
-        """Of the calls around the amount in the first group whose mechanisms differ least: the next that was measured."""
+        """Of the calls around or nearest to the amount, in the first group that differs least: the one measured next."""
         of_kind = [entry for entry in self.book if entry.kind == kind] or self.book
         groups = sorted({(entry.kind, sum(1 << site for site in entry.sites)): entry for entry in of_kind}.items())
         chosen = min(groups, key=lambda group: len(group[1].sites ^ sites))[0]
@@ -149,6 +150,10 @@ class Player:
         among = min(self.alike, len(group))
         first = sum(entry.amount < amount for entry in group) - among // 2
         first = max(0, min(first, len(group) - among))
+        if self.by_distance:
+            first = sum(low.amount + high.amount < 2 * amount for low, high in zip(group, group[among:], strict=False))
+            distances = [abs(entry.amount - amount) for entry in group]
+            assert sorted(distances)[:among] == sorted(distances[first : first + among])
         numbers = [next(n for n, each in enumerate(self.book) if each is e) for e in group[first : first + among]]
         self.last = min(numbers, key=lambda number: (number - self.last - 1) % len(self.book))
         return self.book[self.last]

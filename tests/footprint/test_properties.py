@@ -129,9 +129,12 @@ def operations_of(known: list[Described], kinds: list[int]) -> np.ndarray:
     st.integers(1, 5),
     st.integers(1, 10),
     st.permutations(SITES),
+    st.booleans(),
 )
-def test_touches_stand_where_the_reference_has_them(tmp_path_factory, book, known, drawn, alike, chunk, theirs) -> None:
-    compare(tmp_path_factory.mktemp("footprint") / "f.npz", book, known, drawn, (alike, chunk, theirs))
+def test_touches_stand_where_the_reference_has_them(
+    tmp_path_factory, book, known, drawn, alike, chunk, theirs, nearest
+) -> None:
+    compare(tmp_path_factory.mktemp("footprint") / "f.npz", book, known, drawn, (alike, chunk, theirs, nearest))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -161,11 +164,13 @@ def test_many_calls_around_an_amount(tmp_path: Path, seed: int) -> None:
         for _ in range(40 if seed < 6 else 8)
     ]
     order = [SITES[k] for k in random.permutation(4)]
-    compare(tmp_path / "f.npz", book, known, drawn, (int(random.integers(1, 6)), int(random.integers(1, 6)), order))
+    alike, chunk = random.integers(1, 6).item(), random.integers(1, 6).item()
+    for nearest in (False, True):
+        compare(tmp_path / "f.npz", book, known, drawn, (alike, chunk, order, nearest))
 
 
 def compare(path: Path, book: list[Entry], known: list[Described], drawn: list, how: tuple) -> None:
-    alike, chunk, theirs = how
+    alike, chunk, theirs, nearest = how
     theirs = theirs[:3]  # one mechanism of the model is unknown to the file
     shared = {SITES.index(name) for name in theirs}
     own = [{bit for bit in BITS if one.amount >> bit - 58 & 1} for one in book]
@@ -173,7 +178,7 @@ def compare(path: Path, book: list[Entry], known: list[Described], drawn: list, 
     stored(path, book, theirs)
     with mock.patch.object(footprint, "CHUNK", chunk):
         prints = footprint.read(path, SITES)
-    prints.state.alike[0] = alike
+    prints.state.alike[0], prints.state.nearest[0] = alike, nearest
     drawn = sorted(drawn, key=lambda one: one[0])
     buffer = np.zeros(len(drawn), EVENT)
     buffer["op"], buffer["code"], buffer["site"] = np.array(drawn, "i8").reshape(-1, 3).T
@@ -186,7 +191,8 @@ def compare(path: Path, book: list[Entry], known: list[Described], drawn: list, 
     count = interleave.interleave(
         prints.state, prints.book, opened, NOWHERE, slices, operations_of(known, kinds), buffer
     )
-    expected = Player(book, shared, CACHES, alike, chunk, {2, 3}).interleaved(known, kinds, named)
+    player = Player(book, shared, CACHES, alike, chunk, {2, 3}, nearest)
+    expected = player.interleaved(known, kinds, named)
     bins = np.arange(len(buffer)) * 3
     whole = list(expanded(prints.book, slices[:count], buffer, bins))
     result = joined([some for some, _ in whole]) if whole else buffer

@@ -56,13 +56,17 @@ MOST_PAGES = 1 << 15  # maximum number of pages: a touch has 15 bits for the pag
 
 
 class Call(NamedTuple):
-    """A call in the model: its kind, mechanisms (a bit each), amount moved, and the numbers of its inode and open file."""
+    """A call in the model: its kind, mechanisms (a bit each), amount moved, numbers of its inode and open file, and its file.
+
+    A removed file's inode number is used again; `file` is the file's row in the trace, which is not.
+    """
 
     kind: int
     sites: int
     amount: int
     inode: int
     opening: int
+    file: int = NONE
 
     @property
     def made(self) -> int:
@@ -156,7 +160,7 @@ class _Calls(Stage):
     def end(self) -> None:
         """Add the calls of the finished batch."""
         seen = self.operations
-        columns = (seen["kind"], self.sites, self.amounts, seen["inode"], seen["opening"])
+        columns = (seen["kind"], self.sites, self.amounts, seen["inode"], seen["opening"], seen["file"])
         rows = (column[self.counted].tolist() for column in columns)
         self.calls += [Call(*row) for row in zip(*rows, strict=True)]
 
@@ -329,11 +333,11 @@ def _split(touched: _Touched, calls: dict[int, Call]) -> tuple[_Touched, np.ndar
     for number, name in enumerate([name for name in caches if INODES.search(name) or NODES.search(name)], 1):
         rows = np.flatnonzero(touched.cache == name)
         kinds[rows] = number | (OPEN_FILE if name == OPEN_FILES else 0)
-        place = 4 if name == OPEN_FILES else 3
         bits = np.unpackbits(lines[rows].astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
         at, line = np.nonzero(bits)
         at = rows[at]
-        file = np.array([calls[call][place] for call in touched.call[at].tolist()], np.int64)
+        called = [calls[call] for call in touched.call[at].tolist()]
+        file = np.array([one.opening if name == OPEN_FILES else one.file for one in called], np.int64)
         columns = (touched.call, touched.small, touched.start, touched.size)
         call, small, start, size = (column[at].astype(np.int64) for column in columns)
         is_own, turned = objects.own(objects.Lines(call, file, line, small, start, size))
