@@ -76,7 +76,7 @@ class FootprintStage(Stage):
         prints = self.footprints
         if len(events) > len(self.slices):
             self.slices = np.zeros(len(events), SLICE)
-        as_placed = events.copy() if self.caches else events
+        as_placed = joined([events]) if self.caches else events  # `copy` would copy field by field
         count = interleave(prints.state, prints.book, self.opened, self.places, self.slices, self.operations, events)
         self.mmu.count(events, bins, self.slices[:count])
         if self.caches:
