@@ -31,7 +31,7 @@ def of_cell(row: dict) -> tuple[float, ...]:
     pairs = (
         (row["pmstB_call"], found["pmst"]),
         (row["flush_call"], found["flush"]),
-        (row["ins_call"] + row["deferred_call"], found["ins"]),
+        (row["ins_call"], found["ins"]),
         (row["ld_norep_call"] + row["st_norep_call"], found["ld"] + found["st"]),
     )
     return tuple(error(*pair) for pair in pairs)
