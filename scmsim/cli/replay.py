@@ -45,12 +45,12 @@ experiment such as quickstart.""",
 @click.option(
     "--kernel",
     metavar="VERSION",
-    help="Linux whose costs and footprints all models use: 5.10, 5.13, 6.1, 6.12 or 6.18.  [default: each model's own]",
+    help="Linux whose costs and footprints all models use: 5.10, 5.13, 6.1, 6.12, 6.18 or 7.3.  [default: each model's own]",
 )
 @click.option(
     "--footprints",
     metavar="KERNEL",
-    help="Simulate the accesses to the kernel's own memory, as measured on this kernel: 5.10, 5.13, 6.1, 6.12 or 6.18; none "
+    help="Simulate the accesses to the kernel's own memory, as measured on this kernel: 5.10, 5.13, 6.1, 6.12, 6.18 or 7.3; none "
     "is faster, but counts far too few TLB misses.  [default: those of --kernel, else 5.10]",
 )
 @click.option(

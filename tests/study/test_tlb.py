@@ -45,7 +45,8 @@ def run(*words):
     ("release", "taken"),
     [
         ("6.12.117+deb13-cloud-amd64", "6.12"), ("6.1.0-56-cloud-amd64", "6.1"), ("5.10.0-46-cloud-amd64", "5.10"),
-        ("5.13.13", "5.13"), ("5.19.7", "6.1"), ("6.6.30", "6.1"), ("6.18.15+deb13-cloud-amd64", "6.18"), ("my kernel", "5.10"),
+        ("5.13.13", "5.13"), ("5.19.7", "6.1"), ("6.6.30", "6.1"), ("6.18.15+deb13-cloud-amd64", "6.18"), ("7.3.4", "7.3"),
+        ("my kernel", "5.10"),
     ],
 )  # fmt: skip
 def test_footprints_are_those_of_the_kernel_that_ran(release, taken):
