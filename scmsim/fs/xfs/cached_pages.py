@@ -116,7 +116,7 @@ def release_file(s, arena, out, f):
         return False
     emit_template(s, out, q.TIMES)  # starts the transaction
     free_pages(s, arena, out, f, (arena[f + e.SIZE] + 4095) >> 12, TO_THE_END)
-    if arena[f + n.DELAYED] or s.folio_order:
+    if arena[f + n.DELAYED]:
         arena[f + n.FLAGS] |= n.CLOSED_DIRTY
     return True
 
