@@ -162,7 +162,7 @@ def compare(s, arena, group, want):
     """Count the free runs that a search for `want` blocks compares with the first: all other long enough ones of the group.
 
     This is right if one leaf of the tree by length has them all, since XFS then compares each (xfs_alloc_ag_vextent_lastblock).
-    With more runs XFS searches by place; the number of runs of one leaf stands for that.
+    With more runs XFS searches by place, and the count is the number of runs of one leaf.
     """
     s.compared += max(min(space.runs_from(arena, group_row(s, group), want), space.LEAF_RUNS) - 1, 0)
 

@@ -343,7 +343,15 @@ def test_what_a_kernel_lacks_an_older_one_has() -> None:
     """NOVA is measured on 5.13 alone; the page cache's file systems are not."""
     nova = {kernel: footprint.stand_in(kernel, "nova-cow") for kernel in footprint.kernels()}
     own = ("5.13", "nova-cow")
-    assert nova == {"5.10": ("5.10", None), "5.13": own, "6.1": own, "6.1-lines": own, "6.12": own, "6.18": own, "7.3": own}
+    assert nova == {
+        "5.10": ("5.10", None),
+        "5.13": own,
+        "6.1": own,
+        "6.1-lines": own,
+        "6.12": own,
+        "6.18": own,
+        "7.3": own,
+    }
     assert footprint.stand_in("5.13", "ext4") == ("5.10", "ext4")
     assert footprint.stand_in("6.1", "pmfs-2m") == ("5.13", "pmfs-4k")
     assert footprint.load("6.1", "pmfs-2m", ["syscall"]).measured_on == "pmfs-4k on Linux 5.13.13"

@@ -39,14 +39,9 @@ NODES = re.compile(
 TICK = "sysvec_apic_timer_interrupt"  # suffix of the names of a timer interrupt's first functions
 # Functions that copy from or to the program (since Linux 6.4 rep_movs_alternative); that copy or clear a whole page; and all
 # that do nothing but copy or clear.
-_USER, _WHOLE, _BULK = map(
-    re.compile,
-    (
-        "^copy_user|^rep_movs_alternative$",
-        "^__memcpy_flushcache$|^clear_page_(erms|rep|orig)$",
-        "copy_user|rep_movs_|memcpy|memset|memmove|clear_page|zero_user",
-    ),
-)
+_USER = re.compile("^copy_user|^rep_movs_alternative$")
+_WHOLE = re.compile("^__memcpy_flushcache$|^clear_page_(erms|rep|orig)$")
+_BULK = re.compile("copy_user|rep_movs_|memcpy|memset|memmove|clear_page|zero_user")
 # a page of a slab cache may be an object's page if the calls on the object touch it at least this often, relative to the page
 # that they touch most
 SHARE = 0.8
