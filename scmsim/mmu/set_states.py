@@ -40,7 +40,6 @@ def recall(s, m, sequence):
         found = m.transitions[at - 1]
         sequence.was, sequence.becomes, sequence.idle = now, found.becomes, found.idle
         sequence.missed, sequence.missed_behind = found.missed, found.missed_behind
-        sequence.recalled += 1
     return at > 0
 
 
@@ -109,7 +108,6 @@ def play(s, c, m, sequence):
 def look_up_sequence(s, c, m, pages, sequence):
     """Look up the touches of a sequence that must be looked up, and record the transition."""
     if not sequence.is_numbered:
-        s.known[sequence.row] = EMPTY
         _look_up(s, c, m, pages, sequence)
         return
     make_room(s, m, sequence.end - sequence.first)
@@ -125,7 +123,6 @@ def look_up_sequence(s, c, m, pages, sequence):
     new.missed, new.missed_behind, new.first = first, m.misses, sequence.first
     sequence.was, sequence.becomes, sequence.idle = was, becomes, new.idle
     sequence.missed, sequence.missed_behind = first, m.misses
-    sequence.recorded += 1
     m.count += 1
     m.transition_slots[slot_of(m, sequence.first, was)] = m.count
 
@@ -173,13 +170,10 @@ def make_room(s, m, misses):
 
 @outlined
 def forget(s, m):
-    """Forget all states and transitions; a sequence that recorded more transitions than it recalled records none from now on."""
+    """Forget all states and transitions."""
     m.states, m.count, m.misses = 0, 0, 0
     s.known[:] = EMPTY
     m.state_slots[:] = 0
     m.transition_slots[:] = 0
     for k in range(m.sequences_known):
-        sequence = m.sequences[k]
-        if sequence.recorded > sequence.recalled:
-            sequence.is_numbered = 0
-        sequence.was, sequence.recorded, sequence.recalled = 0, 0, 0
+        m.sequences[k].was = 0

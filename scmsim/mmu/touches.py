@@ -79,9 +79,6 @@ SEQUENCE = np.dtype(
             ("first", "i4"),  # first of the touches that are looked up
             ("end", "i4"),
             ("is_numbered", "i4"),  # 1: the states of its set have numbers
-            # since all transitions were forgotten last: how many of its transitions were recorded, and how often one was recalled
-            ("recorded", "i4"),
-            ("recalled", "i4"),
         ],
     )
 )
