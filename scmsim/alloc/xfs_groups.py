@@ -158,13 +158,19 @@ def by_size(s, arena, group, want, need):
 
 
 @kernel
-def compare(s, arena, group, want):
-    """Count the free runs that a search for `want` blocks compares with the first: all other long enough ones of the group.
+def compare(s, arena, goal, want, block):
+    """Count the free runs that a search for `want` blocks near `goal` compares with the first, before it takes `block`.
 
-    This is right if one leaf of the tree by length has them all, since XFS then compares each (xfs_alloc_ag_vextent_lastblock).
-    With more runs XFS searches by place, and the count is the number of runs of one leaf.
+    If one leaf of the tree by length has all long enough runs, XFS compares them from the shortest on
+    (xfs_alloc_ag_vextent_lastblock), up to the run with the goal if the goal is taken (xfs_alloc_cur_check).  With more runs XFS
+    searches by place, and the count is the number of runs of one leaf.
     """
-    s.compared += max(min(space.runs_from(arena, group_row(s, group), want), space.LEAF_RUNS) - 1, 0)
+    row, length = group_row(s, goal // s.ag_blocks), np.int64(space.LONG)
+    if block == goal:
+        before, after = space.around(s, arena, goal, want)
+        length = before + want + after
+    runs = space.runs_from(arena, row, want)
+    s.compared += min(runs - (space.runs_from(arena, row, length) if length < space.LONG else 1), space.LEAF_RUNS - 1)
 
 
 @kernel
@@ -191,8 +197,8 @@ def allocate(s, arena, goal, want, for_data):
     if s.free_blocks == 0:
         return np.int64(-1)
     want = min(want, s.ag_blocks)
-    compare(s, arena, goal // s.ag_blocks, want)
     if fits(s, arena, goal, want):
+        compare(s, arena, goal, want, goal)
         space.claim(s, arena, goal, want)
         s.got = want
         return goal
@@ -213,6 +219,8 @@ def allocate(s, arena, goal, want, for_data):
                 block = by_size(s, arena, other, want, need)
         if block < 0:
             space.force(s, arena)
+    if other == group:
+        compare(s, arena, goal, need, block)
     space.claim(s, arena, block, need)
     s.got = need
     return block
@@ -226,7 +234,6 @@ def allocate_aligned(s, arena, goal, count, after):
     """
     group = goal // s.ag_blocks
     s.got = 0
-    compare(s, arena, group, count)
     if after >= 0 and after // s.ag_blocks == group and _starts(s, arena, after, count):
         space.claim(s, arena, after, count)
         s.got = count
@@ -238,6 +245,7 @@ def allocate_aligned(s, arena, goal, count, after):
             space.force(s, arena)
             block = near(s, arena, group, goal, count, count, False)
     if block >= 0:
+        compare(s, arena, goal, count, block)
         space.claim(s, arena, block, count)
         s.got = count
     return block

@@ -28,13 +28,26 @@ class Device:
         free = self.reference.free[group * size : (group + 1) * size]
         return [len(run) for run in "".join("x" if one else " " for one in free).split()]
 
+    def run_of(self, block):
+        """Return the length of the free run that has a block; 0 if the block is not free."""
+        size = int(self.record.ag_blocks)
+        first = block // size * size
+        free = "".join("x" if one else " " for one in self.reference.free[first : first + size])
+        before, after = free[: block - first].split(" ")[-1], free[block - first :].split(" ")[0]
+        return len(before) + len(after) if after else 0
+
     def take(self, goal, want, for_data):
-        runs, self.record.compared = self.runs(goal // int(self.record.ag_blocks)), 0
-        least = min(want, int(self.record.ag_blocks), xfs_free_space.LONG)
-        expected = max(sum(length >= least for length in runs) - 1, 0) if sum(self.reference.free) else 0
+        group = goal // int(self.record.ag_blocks)
+        runs, at_goal, self.record.compared = self.runs(group), self.run_of(goal), 0
         start = int(xfs_groups.allocate(self.record, self.state.arena, goal, want, for_data))
-        assert self.record.compared == expected
         mine = list(range(start, start + int(self.record.got)))
+        expected = 0
+        if mine and start // int(self.record.ag_blocks) == group:
+            long_enough = sorted(length for length in runs if length >= min(len(mine), xfs_free_space.LONG))
+            expected = len(long_enough) - 1
+            if start == goal and at_goal < xfs_free_space.LONG:
+                expected = sum(length < at_goal for length in long_enough)
+        assert self.record.compared == expected
         assert mine == self.reference.btalloc(goal, want, for_data)
         self.live += [mine] if mine else []
 

@@ -32,6 +32,7 @@ PRIORS = {
 
 # Costs that no cell fits: (instructions, loads, stores, site, per, kind, source)
 FIXED = {
+    "compared_run": (498.3, 145.2, 82.8, "allocation", "free run that a search for blocks compares with the first", "estimate", "as on 6.1 (lab, free_runs.py)"),
     "null_call": (297, 95, 57, "syscall", "any other call", "measured", "measured empty system call"),
     "log_block": (549, 6, 5, "log", "4096 bytes written to the log", "measured", "__memcpy_flushcache (wsync 1024): 4096 / 5120 (1966.2, 647.5, 646.2) less the 512 loads and stores of the run"),
     "push_block": (1800, 500, 350, "metadata", "block or inode cluster written in place", "estimate", "estimate: xfs_inode_item_push or xfs_buf_item_push, a bio of its own; its loads and stores are the run's"),

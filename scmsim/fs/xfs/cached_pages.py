@@ -16,6 +16,7 @@ from scmsim.fs.linux.blocks import holes, page_word, starts_at_ends
 from scmsim.fs.linux.dirty_queue import unqueue_clean
 from scmsim.fs.linux.files import call
 from scmsim.fs.xfs import state as n
+from scmsim.fs.xfs import templates as x
 from scmsim.fs.xfs.cached import PAGE_EVENTS, clear_range, pages_to_clear
 from scmsim.fs.xfs.data import add_blocks, free_leaves, leaf_goal, log_extents, note_change, unreserved
 from scmsim.fs.xfs.delayed import convert_delayed, is_delayed
@@ -220,6 +221,7 @@ def fill_range(s, arena, out, f, page, last):
             filled += 1
         page += count
     s.reg[q.COUNT] = filled
+    s.reg[x.COMPARED], s.compared = s.compared, 0
     emit_template(s, out, q.FALLOCATED)
     log_extents(s, arena, out, f, last, leaf_goal(s, arena, f, block), s.reserved)
 

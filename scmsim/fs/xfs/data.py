@@ -140,7 +140,8 @@ def map_run(s, arena, out, f, page, count, left):
     log_extents(s, arena, out, f, page, leaf_goal(s, arena, f, block if new else -1), left)
     arena[f + e.DATA_TID] = s.sequence
     s.reg[q.TO], s.reg[q.BYTES], s.reg[q.COUNT] = block * e.BLOCK, count * e.BLOCK, count
-    s.reg[x.COMPARED], s.compared = s.compared, 0
+    if new:
+        s.reg[x.COMPARED], s.compared = s.compared, 0
     emit_template(s, out, q.ALLOCATE if new else q.CONVERT)
     return count
 
@@ -272,6 +273,7 @@ def fill_holes(s, arena, out, f, page, last):
             log_free_space(s, arena, block)
             s.reg[q.COUNT] += 1
         page += count
+    s.reg[x.COMPARED], s.compared = s.compared, 0
     emit_template(s, out, q.FALLOCATED)
     log_extents(s, arena, out, f, last, leaf_goal(s, arena, f, block), 0)
 

@@ -129,7 +129,7 @@ def name_templates(steps: TemplateBuilder = _STEPS) -> dict[int, list]:
         q.FREED: [work("free_extent", 0, q.COUNT)],
         q.TRUNCATE: [*call(steps, "null_call"), work("transaction", 2)],
         q.FALLOCATE: [*call(steps, "null_call"), work("transaction", 1)],
-        q.FALLOCATED: [work("allocate", 0, q.COUNT)],
+        q.FALLOCATED: [work("allocate", 0, q.COUNT), work("compared_run", 0, COMPARED)],
         q.CLEAR_PM: [
             run(STORE, "zeroing", q.TO, 0, 0, q.BYTES, space=PM),
             run(FLUSH, "zeroing", q.TO, 0, 0, q.BYTES, space=PM),
