@@ -19,7 +19,6 @@ from scmsim.fs.linux.mke2fs import layout as lay_out
 from scmsim.fs.linux.templates import BLOCK
 
 LARGEST_FILE = (1 << 44) - 4096  # bytes (ext4_max_size)
-LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
 # blocks kept back: 1/KEPT_SHARE of all, at most MOST_KEPT (ext4_calculate_resv_clusters)
 KEPT_SHARE, MOST_KEPT = 50, 4096
 MIN_JOURNAL = 1024  # blocks (JBD2_MIN_JOURNAL_BLOCKS)
@@ -75,8 +74,7 @@ def start(
     if not params["tick"]:
         cost[COSTS.index("timer_tick"), :3] = 0
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
-    large = params.get("folios") == "always" or (by_folio and params.get("folios") != "never")
-    own |= {"folio_order": LARGEST_FOLIO if large else 0, "stops_at_end": stops_at_end}
+    own |= {"folio_order": e.largest_folio(params, by_folio), "stops_at_end": stops_at_end}
     own |= {"kept_blocks": min(layout.blocks // KEPT_SHARE, MOST_KEPT), "relatime": 1, "txn_limit": journal // 4}
     own |= {"folder_barriers": folder_barriers, "remembers": 1, "in_order": in_order, "exact_holes": in_order}
     lists = {"checkpoint_list": 2 * device.most_joined(blocks, 2 * own["txn_limit"]), "freed_runs": 2 * MOST_FREED_RUNS}

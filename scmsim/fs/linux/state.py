@@ -4,6 +4,8 @@ Units: offsets and lengths in bytes, blocks and pages of 4096 bytes.  Sources: L
 fs/ext4/{ext4.h,ext4_extents.h,mballoc.c}, include/linux/jbd2.h; mke2fs (e2fsprogs) for the layout that ext4 and ext2 share.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from scmsim.alloc import first_fit, mballoc
@@ -193,6 +195,16 @@ ON_DEVICE = np.dtype(
 PREALLOCATION_ORDER = 3  # log2 of the words of a preallocation, see `preallocation`
 LOCALITY_LISTS = 10  # lists of the locality group's preallocations (PREALLOC_TB_SIZE)
 INODE_OBJECT = 1088  # bytes of an ext4_inode_info in its slab
+LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
+
+
+def largest_folio(params: Mapping[str, int], by_default: bool) -> int:
+    """Return log2 of the pages of the largest folio that a write allocates, from the parameter `folios`.
+
+    `by_default`: the kernel's page cache has large folios if the parameter is "kernel".
+    """
+    folios = params.get("folios")
+    return LARGEST_FOLIO if folios == "always" or (by_default and folios != "never") else 0
 
 
 def check_capacity(capacity: int) -> None:

@@ -15,7 +15,6 @@ from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs.inodes import know_chunk, take_inode
 
 SMALLEST_DEVICE = 300 << 8  # blocks of the smallest device that mkfs.xfs 6.1 accepts: 300 MiB
-LARGEST_FOLIO = 9  # log2 of pages: 2 MiB (MAX_PAGECACHE_ORDER)
 
 
 def default_log(blocks: int) -> int:
@@ -84,14 +83,13 @@ def start(
         "ag_items": groups * n.AG_ITEMS << n.ITEM_ORDER,
     }
     own = {name: params[name] for name in ("log_unit", "log_buffer", "sync_interval", "timestamp_tick")}
-    large = params.get("folios") == "always" or (by_folio and params.get("folios") != "never")
     own |= {
         "dax": int(dax),
         "intents": int(dax),
         "fork": fork,
         "leaf_by_inode": int(leaf_by_inode),
         "dirty_expire": params.get("dirty_expire", 0),
-        "folio_order": LARGEST_FOLIO if large else 0,
+        "folio_order": e.largest_folio(params, by_folio),
         "next_flush": e.FLUSHER_PERIOD,
         "journal_at": groups // 2 * int(record.ag_blocks) + n.AG_BLOCKS,
         "journal_blocks": log,
