@@ -144,14 +144,22 @@ def test_a_model_without_mappings_says_so():
     assert "1 touches of mapped files were not replayed: SIMFS maps" in " ".join(run.warnings)
 
 
-def test_without_a_touch_mmap_and_munmap_cost_their_calls():
+@pytest.mark.parametrize(
+    ("fs", "kernel", "table"),
+    [
+        ("ext4-dax", "5.13", "mapping-ext4-dax-5.13"),
+        ("ext4-dax", "6.1", "mapping-ext4-dax"),
+        ("tmpfs", "7.3", "mapping-tmpfs"),
+        ("nova-cow", None, "mapping-5.13"),
+        ("daxfs", None, "mapping"),  # follows no version of Linux
+    ],
+)
+def test_without_a_touch_mmap_and_munmap_cost_their_calls(fs, kernel, table):
     rows = [("open", 1), mmap(), ("read", 1, 0, PAGE), ("munmap", 1, 0, KIB64), ("msync", 1, 0, PAGE)]
-    run = replayed("ext4-dax", *rows)
+    run = replayed(fs, *rows, kernel=kernel)
     assert run.counters["page_faults_pte"] == 0 and run.calls == 5
     assert not {"page fault", "mapped write-back"} & run.sites.keys()
-    costs = tomllib.loads(
-        (registry.path("fs", "ext4-dax").parents[1] / "mapping/costs/mapping-ext4-dax.toml").read_text()
-    )
+    costs = tomllib.loads((registry.path("fs", "ext4-dax").parents[1] / f"mapping/costs/{table}.toml").read_text())
     wanted = costs["mmap_call"]["instructions"] + costs["munmap_call"]["instructions"]
     assert run.sites["unmapping"]["instructions"] == pytest.approx(wanted, abs=1)
 

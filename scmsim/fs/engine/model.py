@@ -42,8 +42,8 @@ class Model:
         if not hasattr(self.state, "record") or not hasattr(self.state, "arena"):
             raise UsageError(f"{fs}: its start() must return what new_state() makes, not {shown(self.state)}")
         self.paths = files.path
-        version = params.get("kernel", getattr(self.module, "KERNEL", None))
-        if walk := getattr(self.module, "PATH_WALK", version):
+        self.kernel = params.get("kernel", getattr(self.module, "KERNEL", None))
+        if walk := getattr(self.module, "PATH_WALK", self.kernel):
             paths.lay(self.state, files, str(walk), self.module.SITES)
         self.status = self.state.record.view(np.ndarray)  # attribute access of a recarray takes microseconds
         self.out = self.buffer(room)

@@ -14,7 +14,7 @@ from scmsim.core import records as r
 from scmsim.fs.engine import costs
 from scmsim.fs.engine.events import FREE_COST, State
 from scmsim.fs.mapping import words as w
-from scmsim.fs.mapping.mechanisms import COSTS, MMAP_COST, SITES
+from scmsim.fs.mapping.mechanisms import CALLS, COSTS, MMAP_COST, SITES
 from scmsim.jit import kernel
 
 _TOUCHES = (r.ULOAD, r.USTORE, r.UFLUSH, r.UFENCE)
@@ -33,6 +33,8 @@ _ERRORS = {  # field of the table of mappings -> its error and text
 
 _MEASURED = ("ext4-dax", "xfs-dax", "ext2-dax", "tmpfs")  # models with their own cost tables
 _CACHED = ("ramfs", "ext4", "ext4-linux4", "ext2", "xfs")  # models with a page cache, which use tmpfs's costs
+_RED_BLACK = ("4.4", "5.13")  # kernels with mappings in a red-black tree; since 6.1 they are in a maple tree, which costs more
+_TIMED = ("ext4-dax", "xfs-dax", "ext2-dax")  # models whose cost of mmap contains the update of the access time
 
 Bound = Callable[[Any], tuple[ModuleType, Mapping[int, int]]]
 
@@ -55,12 +57,19 @@ def _next_of(kinds, operations, i):
     return i
 
 
-def lay_costs(record: Any, sites: Sequence[str], costs_of: str) -> int:
-    """Append the costs of mappings to the model's cost table; return the first row.  `sites` are all mechanisms of the model."""
+def lay_costs(record: Any, sites: Sequence[str], fs: str, kernel: str | None) -> int:
+    """Append the costs of mappings to the cost table of model `fs`; return the first row.
+
+    `sites` are all mechanisms of the model, `kernel` is the version of Linux that it models, if any.
+    """
     free = record.cost[:, 3] == FREE_COST
     first = next(row for row in range(len(free)) if free[row : row + len(COSTS)].all())
-    record.cost[first : first + len(COSTS)] = costs.load(costs_of, COSTS, sites)
+    like = "tmpfs" if fs in _CACHED else fs
+    record.cost[first : first + len(COSTS)] = costs.load(f"mapping-{like}" if like in _MEASURED else "mapping", COSTS, sites)
     record.map_cost = first + MMAP_COST
+    if kernel in _RED_BLACK:
+        older = "mapping-ext4-dax-5.13" if fs in _TIMED else "mapping-5.13"
+        record.cost[record.map_cost : record.map_cost + len(CALLS)] = costs.load(older, CALLS, sites)
     return first
 
 
@@ -105,10 +114,8 @@ class Mapped:
         self.next = 0  # next row of the batch that concerns mappings
         self.second = False  # whether one of the operation's two kernels (file system, mappings) has already run
         self.asked = np.zeros(0, r.OP)  # buffer for the operations that faults request from the file system
-        like = "tmpfs" if model.fs in _CACHED else model.fs
-        table = f"mapping-{like}" if like in _MEASURED else "mapping"
         self.site, sites = len(model.module.SITES), [*model.module.SITES, *SITES]
-        self.cost = lay_costs(model.state.record[0], sites, table)
+        self.cost = lay_costs(model.state.record[0], sites, model.fs, model.kernel)
 
     def begin(self, operations: np.ndarray) -> bool:
         """Return whether a batch of operations concerns mappings; create the tables at the first batch that touches a mapping."""

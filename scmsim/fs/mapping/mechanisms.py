@@ -5,12 +5,13 @@ SITES = {"page fault": "none", "mapped access": "data", "mapped write-back": "no
 FAULT_SITE, ACCESS_SITE, CLEAN_SITE, UNMAP_SITE = range(4)
 
 # MUNMAP_COST follows MMAP_COST (the state record's `map_cost`).
+CALLS = ("mmap_call", "munmap_call", "cut_mapping")
 COSTS = (
     "fault_load", "fault_zeros", "fault_store", "fault_protected", "fault_large_load", "fault_large_store",
     "large_entry", "asked_large_load", "asked_large_store", "looked_large", "given_blocks", "given_new",
     "given_first", "huge_page", "around_page", "passed_page", "copy_page", "page_table", "tree_node", "tree_level",
     "protect_page", "clean_call", "clean_entry", "clean_line", "clean_mapping", "unmap_page", "unmap_large",
-    "unmap_slot", "unmap_copy", "unmap_table", "mmap_call", "munmap_call", "cut_mapping", "msync_call",
+    "unmap_slot", "unmap_copy", "unmap_table", *CALLS, "msync_call",
 )  # fmt: skip
 (
     LOAD_COST, ZEROS_COST, STORE_COST, PROTECTED_COST, LARGE_LOAD_COST, LARGE_STORE_COST, LARGE_ENTRY_COST,

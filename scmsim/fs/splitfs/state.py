@@ -74,7 +74,7 @@ def start(params: dict, files: Files) -> State:
     record.cost[first : first + len(COSTS)] = costs.load("splitfs", COSTS, list(SITES))
     load_templates(state, all_templates())
     lay_table(
-        state, 0, list(SITES).index(next(iter(MAPPING_SITES))), lay_costs(record, list(SITES), "mapping-ext4-dax")
+        state, 0, list(SITES).index(next(iter(MAPPING_SITES))), lay_costs(record, list(SITES), "ext4-dax", "5.13")
     )
     record.piece_shift = _piece_shift(params["mmap_size"])
     small = int(record.blocks) * e.BLOCK >> 5
