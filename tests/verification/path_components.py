@@ -25,7 +25,7 @@ def stats(name: str, made: str | None, fs: str, folder: pathlib.Path) -> tuple[i
     """Return the calls of stat in a workload, and the directories and instructions per call in the lab."""
     path = workload_residuals.trace_of(name, made, folder)
     calls = pq.read_table(path, columns=["op"])["op"].to_pylist().count("stat")
-    lab = pd.read_parquet(folder / f"judged-{workload_residuals.KERNEL}" / path.stem / f"{fs}-1.calls.parquet")
+    lab = pd.read_parquet(folder / f"judged-{workload_residuals.KERNELS[0]}" / path.stem / f"{fs}-1.calls.parquet")
     own = lab[(lab.op == "stat") & (lab.kind == "own")]
     searched = own[own.function == "generic_permission"].instructions.sum() / PERMISSION
     return calls, searched / max(calls, 1), own.instructions.sum() / max(calls, 1)

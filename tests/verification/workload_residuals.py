@@ -3,9 +3,9 @@
     python -m tests.verification.workload_residuals FOLDER            # measures in FOLDER what it lacks, writes the table again
     python -m tests.verification.workload_residuals FOLDER --unseen   # three other workloads: the share inside their intervals
 
-Each trace runs in the lab on Linux 6.1 and on the models, once with the costs of that kernel and once with their default costs.
-No cost was fitted to these workloads.  Rows of other kernels are transcribed from pages of docs/validation, which have their
-commands (`data/residuals_transcribed.csv`).
+Each trace runs in the lab on Linux 6.1, 6.12, 6.18 and 7.3 and on the models with the costs of these kernels; beside 6.1 also with
+their default costs.  No cost was fitted to these workloads.  Rows of misses and times are transcribed from pages of
+docs/validation, which have their commands (`data/residuals_transcribed.csv`).
 """
 
 import argparse
@@ -20,7 +20,7 @@ from scmsim.result.run import Run
 from tests.verification import kernel_costs
 
 TRANSCRIBED = pathlib.Path(__file__).parent / "data" / "residuals_transcribed.csv"
-KERNEL = "6.1"
+KERNELS = ("6.1", "6.12", "6.18", "7.3")  # beside the first one the default costs are tested, too
 SHIPPED = ("varmail", "sqlite-load", "postmark", "git", "compile")
 MADE = {
     "fileserver": "filebench --personality fileserver --set nfiles=50 --set nthreads=1 --flowops 600",
@@ -47,11 +47,11 @@ def trace_of(name: str, made: str | None, folder: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def pairs(name: str, made: str | None, folder: pathlib.Path) -> Iterator[tuple[Run, str, Run]]:
+def pairs(name: str, made: str | None, folder: pathlib.Path, kernel: str) -> Iterator[tuple[Run, str, Run]]:
     """Yield (real kernel's run, whose costs, replay) for each file system and set of costs."""
     path = trace_of(name, made, folder)
-    for fs, lab in kernel_costs.measured(path, KERNEL, kernel_costs.SYSTEMS, folder).items():
-        for costs in (KERNEL, None):
+    for fs, lab in kernel_costs.measured(path, kernel, kernel_costs.SYSTEMS, folder).items():
+        for costs in (kernel, None)[: 1 + (kernel == KERNELS[0])]:
             yield lab, costs or intervals.DEFAULT, kernel_costs.replayed(path, fs, lab, costs)
 
 
@@ -60,14 +60,14 @@ def figure(run: Run, counter: str) -> float:
     return run.counters.get(counter, run.metrics.get(counter)) or 0
 
 
-def rows(name: str, made: str | None, folder: pathlib.Path) -> Iterator[list[object]]:
+def rows(name: str, made: str | None, folder: pathlib.Path, kernel: str) -> Iterator[list[object]]:
     """Yield the rows of one workload: figures per call."""
-    for lab, costs, replay in pairs(name, made, folder):
+    for lab, costs, replay in pairs(name, made, folder, kernel):
         for counter in COUNTERS:
             real, model = figure(lab, counter), figure(replay, counter)
             if max(real, model) >= FEW:
                 amounts = (f"{value / lab.calls:.4f}" for value in (real, model))
-                yield [lab.fs, KERNEL, costs, name, "", counter, "predicted", *amounts, "lab"]
+                yield [lab.fs, kernel, costs, name, "", counter, "predicted", *amounts, "lab"]
 
 
 def unseen(folder: pathlib.Path) -> None:
@@ -75,7 +75,7 @@ def unseen(folder: pathlib.Path) -> None:
     print("| workload | file system | costs | counter | real, per call | replayed | interval | |\n" + "|---" * 8 + "|")
     inside: dict[tuple[str, str], list[bool]] = {}
     for name, made in UNSEEN.items():
-        for model, _, costs, _, _, counter, _, real, replayed, _ in rows(name, made, folder):
+        for model, _, costs, _, _, counter, _, real, replayed, _ in rows(name, made, folder, KERNELS[0]):
             found = intervals.of(str(model), counter, None if costs == intervals.DEFAULT else costs, float(replayed))
             low, high = found.low or 0, found.high or 0
             hit = low <= float(real) <= high
@@ -98,7 +98,10 @@ def main(arguments: Iterable[str] | None = None) -> None:
     given.folder.mkdir(exist_ok=True)
     if given.unseen:
         return unseen(given.folder)
-    table = [row for name, made in {**dict.fromkeys(SHIPPED), **MADE}.items() for row in rows(name, made, given.folder)]
+    workloads = {**dict.fromkeys(SHIPPED), **MADE}
+    table = [
+        row for kernel in KERNELS for name, made in workloads.items() for row in rows(name, made, given.folder, kernel)
+    ]
     with TRANSCRIBED.open(newline="", encoding="utf-8") as file:
         head, *others = csv.reader(file)
     with intervals.WORKLOADS.open("w", newline="", encoding="utf-8") as file:

@@ -46,11 +46,13 @@ def start(
     ram_disk: bool = False,
     in_order: bool = False,
     remembers_holes: bool = False,
+    clears_end: bool = False,
 ) -> State:
     """Return the state of an empty ext2 of `params["capacity"]` bytes with a row for each of the trace's `files`.
 
     `table` names the costs; `by_ext4`: the driver of ext4 serves the layout, as in kernels without CONFIG_EXT2_FS.
-    `in_order`: groups are searched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`); `remembers_holes`: see `STATE`.
+    `in_order`: groups are searched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`); `remembers_holes`: see
+    `STATE`; `clears_end`: see `linux.state.STATE`.
     """
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
@@ -70,6 +72,7 @@ def start(
     }
     waiting = len(files) + 1 + layout.fields["group_inodes"] if by_ext4 else 0
     own |= {"txn_limit": MOST_DIRTY, "recent_room": waiting, "in_order": in_order, "remembers_holes": remembers_holes}
+    own["clears_end"] = clears_end
     # one operation may change each of the device's pointer blocks
     lists = {"txn": device.most_joined(blocks, MOST_DIRTY + (blocks >> 10))}
     lists["recent"] = 2 * waiting

@@ -52,12 +52,13 @@ def start(
     in_order: bool = False,
     by_folio: bool = False,
     stops_at_end: bool = False,
+    clears_end: bool = False,
 ) -> State:
     """Return the state of an empty ext4 of `params["capacity"]` bytes with a row for each of the trace's `files`.
 
     `table` names the costs.  `folder_barriers`: an fsync treats a directory as a file.  `in_order`: groups are searched
     and holes punched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`, `linux.state.STATE`).  `by_folio`: the page cache has
-    large folios by default, and the table has their costs; `stops_at_end`: see `linux.state.STATE`.
+    large folios by default, and the table has their costs; `stops_at_end`, `clears_end`: see `linux.state.STATE`.
     """
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
@@ -74,7 +75,7 @@ def start(
     if not params["tick"]:
         cost[COSTS.index("timer_tick"), :3] = 0
     own = {name: params[name] for name in ("commit_interval", "dirty_expire", "timestamp_tick")}
-    own |= {"folio_order": e.largest_folio(params, by_folio), "stops_at_end": stops_at_end}
+    own |= {"folio_order": e.largest_folio(params, by_folio), "stops_at_end": stops_at_end, "clears_end": clears_end}
     own |= {"kept_blocks": min(layout.blocks // KEPT_SHARE, MOST_KEPT), "relatime": 1, "txn_limit": journal // 4}
     own |= {"folder_barriers": folder_barriers, "remembers": 1, "in_order": in_order, "exact_holes": in_order}
     lists = {"checkpoint_list": 2 * device.most_joined(blocks, 2 * own["txn_limit"]), "freed_runs": 2 * MOST_FREED_RUNS}

@@ -18,6 +18,7 @@ from scmsim.fs.linux.blocks import (
     reserve_pages,
     starts_at_ends,
 )
+from scmsim.fs.linux.clear import clear_end, clear_part
 from scmsim.fs.linux.files import call, dirty_inode
 from scmsim.fs.linux.transfer import cache_page, mark_dirty
 from scmsim.jit import subroutine
@@ -129,19 +130,6 @@ def free_leaves(s, arena, f, keep):
 
 
 @subroutine
-def clear_part(s, arena, out, f, at, length):
-    """Clear `length` bytes from `at` on, inside one page, if the page has content; emits at most 2 events."""
-    page = at >> 12
-    if length > 0 and page < arena[f + e.PAGE_COUNT]:
-        word = arena[arena[f + e.PAGES] + page]
-        s.reg[q.TO], s.reg[q.BYTES] = s.key_base + ((word >> s.key_shift & s.key_mask) << 12) + (at & 4095), length
-        if s.dax and word and not word & e.IS_UNWRITTEN:
-            emit_template(s, out, q.CLEAR_PM)
-        elif word & e.IS_CACHED:
-            emit_template(s, out, q.CLEAR_FRAME)
-
-
-@subroutine
 def change_part(s, arena, out, row, f, at, length):
     """Clear `length` bytes from `at` on, inside one page; emits at most 4 events.
 
@@ -170,6 +158,7 @@ def truncate(s, arena, out, op, row, f):
     """Run truncate: free the pages past the new size and clear the rest of its last page."""
     size = max(op.new_size, 0)
     call(s, arena, out, f, q.TRUNCATE)
+    clear_end(s, arena, out, f, size)
     if size < arena[f + e.SIZE] or (AT_SAME_SIZE and size == arena[f + e.SIZE]):
         split_parts(s, arena, out, f, size, arena[f + e.PAGE_COUNT] << 12)
         if size & 4095:
@@ -333,6 +322,7 @@ def fallocate(s, arena, out, op, row, f):
     else:
         fill_holes(s, arena, out, f, first, last)
         if not op.flag & r.KEEP_SIZE:
+            clear_end(s, arena, out, f, end)
             arena[f + e.SIZE] = max(arena[f + e.SIZE], end)
     if not punches or op.offset < arena[f + e.SIZE]:
         delayed.changed(s, arena, row, f)

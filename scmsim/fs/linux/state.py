@@ -123,6 +123,8 @@ STATE = np.dtype(
             ("reserved", "i8"),  # blocks promised to dirty pages that have none yet (delayed allocation)
             ("frame", "i8"),  # next page-cache frame
             ("folio_order", "i8"),  # log2 of the pages of the largest folio that a write allocates
+            # set if a file that grows gets its last block cleared (DAX: xfs_zero_range; from Linux 7.3 on, ext4_block_zero_eof)
+            ("clears_end", "i8"),
             ("stops_at_end", "i8"),  # set if a write visits no buffer after its last byte (from Linux 7.3 on)
             ("whole", "i8"),  # memory: the pages of the current operation may be allocated as huge pages
             ("huge", "i8"),  # memory: which pieces of 2 MiB may become huge pages (fs/tmpfs/state.py: HUGE)

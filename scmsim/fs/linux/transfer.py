@@ -23,6 +23,7 @@ from scmsim.fs.linux.blocks import (
     reserve_besides,
     write_extents,
 )
+from scmsim.fs.linux.clear import clear_end
 from scmsim.fs.linux.files import dirty_inode
 from scmsim.fs.linux.folios import clean_folios, folios_in, order_at
 from scmsim.fs.linux.groups import block_bitmap
@@ -190,6 +191,7 @@ def write_slice(s, arena, out, op, row, f):
     first = at >> 12
     if s.progress == 0:
         emit_template(s, out, q.WRITE)
+        clear_end(s, arena, out, f, op.offset)
         stamp = time_stamp(s)
         if stamp != arena[f + e.STAMP]:  # file_update_time
             arena[f + e.STAMP] = stamp

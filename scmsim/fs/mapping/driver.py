@@ -33,7 +33,10 @@ _ERRORS = {  # field of the table of mappings -> its error and text
 
 _MEASURED = ("ext4-dax", "xfs-dax", "ext2-dax", "tmpfs")  # models with their own cost tables
 _CACHED = ("ramfs", "ext4", "ext4-linux4", "ext2", "xfs")  # models with a page cache, which use tmpfs's costs
-_RED_BLACK = ("4.4", "5.13")  # kernels with mappings in a red-black tree; since 6.1 they are in a maple tree, which costs more
+_RED_BLACK = (
+    "4.4",
+    "5.13",
+)  # kernels with mappings in a red-black tree; since 6.1 they are in a maple tree, which costs more
 _TIMED = ("ext4-dax", "xfs-dax", "ext2-dax")  # models whose cost of mmap contains the update of the access time
 
 Bound = Callable[[Any], tuple[ModuleType, Mapping[int, int]]]
@@ -65,7 +68,9 @@ def lay_costs(record: Any, sites: Sequence[str], fs: str, kernel: str | None) ->
     free = record.cost[:, 3] == FREE_COST
     first = next(row for row in range(len(free)) if free[row : row + len(COSTS)].all())
     like = "tmpfs" if fs in _CACHED else fs
-    record.cost[first : first + len(COSTS)] = costs.load(f"mapping-{like}" if like in _MEASURED else "mapping", COSTS, sites)
+    record.cost[first : first + len(COSTS)] = costs.load(
+        f"mapping-{like}" if like in _MEASURED else "mapping", COSTS, sites
+    )
     record.map_cost = first + MMAP_COST
     if kernel in _RED_BLACK:
         older = "mapping-ext4-dax-5.13" if fs in _TIMED else "mapping-5.13"

@@ -230,7 +230,7 @@ def split(s, arena, out, f, page, span):
     """Split the huge page around a page, because the bytes span = (at, end) are freed; emits at most 3 events.
 
     The freed bytes in the huge page are cleared first; before Linux 5.17 only the freed bytes of pages that stay
-    (`pages.clear_part` clears them if the pages have content). Pages after the file's end are freed too.
+    (`clear.clear_part` clears them if the pages have content). Pages after the file's end are freed too.
     """
     if not is_huge(arena, f, page):
         return

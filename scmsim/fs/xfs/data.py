@@ -18,8 +18,8 @@ from scmsim.fs.engine.operations import DONE, FULL, NO_ROOM
 from scmsim.fs.linux import state as e
 from scmsim.fs.linux import templates as q
 from scmsim.fs.linux.blocks import holes, page_run, starts_at_ends, write_extents
+from scmsim.fs.linux.clear import clear_end, clear_part
 from scmsim.fs.linux.files import call
-from scmsim.fs.linux.pages import clear_part
 from scmsim.fs.linux.transfer import copy_in
 from scmsim.fs.xfs import state as n
 from scmsim.fs.xfs import templates as x
@@ -165,6 +165,7 @@ def write_slice(s, arena, out, op, row, f):
     end = min(op.offset + op.length, request_end(at) << 12)
     if s.progress == 0:
         emit_template(s, out, q.WRITE)
+        clear_end(s, arena, out, f, op.offset)
         set_times(s, arena, out, f)
     while at < end:
         page = at >> 12
@@ -233,6 +234,7 @@ def truncate(s, arena, out, op, f):
     size = max(op.new_size, 0)
     call(s, arena, out, f, q.TRUNCATE)
     end = (size + 4095) >> 12
+    clear_end(s, arena, out, f, size)
     if size < arena[f + e.SIZE]:
         clear_part(s, arena, out, f, size, -size & 4095)
     # blocks past the file's end stay if the file grows (xfs_setattr_size)

@@ -86,6 +86,7 @@ def start(
     own |= {
         "dax": int(dax),
         "intents": int(dax),
+        "clears_end": int(dax),  # with the page cache, see `cached.clear_range`
         "fork": fork,
         "leaf_by_inode": int(leaf_by_inode),
         "dirty_expire": params.get("dirty_expire", 0),
