@@ -182,8 +182,8 @@ class Ext4Layout:
         if offset >= file.size:
             return
         if offset + length + (self.release >= (7, 3)) > file.size:
-            # 7.3 frees the last page of a hole that ends with the file, too; 6.1 takes the page after the last one with it where
-            # the file ends at a page's end
+            # 6.1 takes the page after the last one with it where the file ends at a page's end; 7.3 also rounds up a hole that
+            # ends at the file's size
             more = self.block - file.size % self.block
             length = file.size + (more if self.release < (6, 12) else more % self.block) - offset
         self._change(file)
