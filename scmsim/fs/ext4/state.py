@@ -53,12 +53,15 @@ def start(
     by_folio: bool = False,
     stops_at_end: bool = False,
     clears_end: bool = False,
+    frees_last_page: bool = False,
+    maps_by_folio: bool = False,
 ) -> State:
     """Return the state of an empty ext4 of `params["capacity"]` bytes with a row for each of the trace's `files`.
 
     `table` names the costs.  `folder_barriers`: an fsync treats a directory as a file.  `in_order`: groups are searched
     and holes punched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`, `linux.state.STATE`).  `by_folio`: the page cache has
-    large folios by default, and the table has their costs; `stops_at_end`, `clears_end`: see `linux.state.STATE`.
+    large folios by default, and the table has their costs; `stops_at_end`, `clears_end`, `frees_last_page` and
+    `maps_by_folio`: see `linux.state.STATE`.
     """
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
@@ -78,6 +81,7 @@ def start(
     own |= {"folio_order": e.largest_folio(params, by_folio), "stops_at_end": stops_at_end, "clears_end": clears_end}
     own |= {"kept_blocks": min(layout.blocks // KEPT_SHARE, MOST_KEPT), "relatime": 1, "txn_limit": journal // 4}
     own |= {"folder_barriers": folder_barriers, "remembers": 1, "in_order": in_order, "exact_holes": in_order}
+    own |= {"frees_last_page": frees_last_page, "maps_by_folio": maps_by_folio}
     lists = {"checkpoint_list": 2 * device.most_joined(blocks, 2 * own["txn_limit"]), "freed_runs": 2 * MOST_FREED_RUNS}
     state = device.build(STATE, files, layout, dax, own, lists, cost, alignment=params.get("data_alignment", BLOCK))
     load_templates(state, all_templates(dax, bool(params.get("copy_fence", 0)), str(params.get("copy", "")), by_folio))

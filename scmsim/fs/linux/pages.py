@@ -270,7 +270,8 @@ def note_change(s, arena, out, f):
 @subroutine
 def punch_hole(s, arena, out, row, f, at, end):
     """Turn the bytes [at, end) into a hole: clear partly covered pages, free the blocks of whole pages."""
-    if ENDS_AT_SIZE and end > arena[f + e.SIZE]:
+    if ENDS_AT_SIZE and end + s.frees_last_page > arena[f + e.SIZE]:
+        # Linux 7.3 frees the last page of a hole that ends at the file's size, too (found from layouts).
         # Linux 6.1 also frees the page after the last one of a file that ends at a page boundary (ext4_punch_hole)
         end = (arena[f + e.SIZE] + (4095 if s.exact_holes else e.BLOCK)) & ~4095
     if at >= end or (ENDS_AT_SIZE and at >= arena[f + e.SIZE]):

@@ -132,6 +132,10 @@ STATE = np.dtype(
             ("by_page", "i8"),  # memory: fallocate and truncation go page by page even in huge pages
             # set if a punched hole never extends past the file's last page, and its look-up is remembered (from Linux 6.12.118 on)
             ("exact_holes", "i8"),
+            # set if a hole that ends at the file's size frees the file's last page (Linux 7.3)
+            ("frees_last_page", "i8"),
+            # set if write-back's request for blocks ends with its folio if it follows another request in this folio (Linux 7.3)
+            ("maps_by_folio", "i8"),
             ("windowed", "i8"),  # unused blocks of all preallocations
             # last page of the current request before it was shortened to fit the device; -1 if it was not shortened
             ("uncut_page", "i8"),

@@ -107,7 +107,7 @@ def is_dirty_in(arena, f, first, end):
 @subroutine
 def ready(s, arena, out, f):
     """Return whether a step of write-back fits into `out` and the arena; reserve words for its block look-ups."""
-    pages = min(arena[f + e.DIRTY], 2 * e.FLUSH_PAGES)
+    pages = min(arena[f + e.DIRTY], 2 * e.FLUSH_PAGES + (1 << s.folio_order) - 1)
     if not reserve_events(s, out, 64 + 2 * pages) or not lookups.ready(s, arena, f, pages):
         return False
     return has_room(s, arena, PREALLOCATION * pages)
@@ -117,18 +117,26 @@ def ready(s, arena, out, f):
 def flush_pages(s, arena, out, f, first, end):
     """Run one step of write-back: store dirty pages of [first, end), lowest first, until at least FLUSH_PAGES are stored.
 
-    A run of pages that get their blocks now has up to FLUSH_PAGES pages.  Emits at most 16 + 2 * pages events.
+    A run of pages that get their blocks now has up to FLUSH_PAGES pages.  With `maps_by_folio`, a step does not end within a folio
+    after a request for blocks.  Emits at most 16 + 2 * pages events.
     """
-    done, start = 0, max(first, arena[f + e.FIRST_DIRTY_PAGE])
+    done, start, folio_end = 0, max(first, arena[f + e.FIRST_DIRTY_PAGE]), 0
     page, end = start, min(end, arena[f + e.PAGE_COUNT])
     s.changed, s.reg[q.FOLIOS], s.reg[q.FOLIO_PAGES], counted = 0, 0, 0, 0
-    while arena[f + e.DIRTY] and done < e.FLUSH_PAGES and page < end:
-        if arena[arena[f + e.PAGES] + page] & e.IS_DIRTY:
+    while arena[f + e.DIRTY] and (done < e.FLUSH_PAGES or page < folio_end) and page < end:
+        word = arena[arena[f + e.PAGES] + page]
+        if word & e.IS_DIRTY:
             most = e.FLUSH_PAGES if delayed.MERGES_LATE else e.FLUSH_PAGES - done
+            is_mapped = word >> e.BLOCK_SHIFT == 0 or word & e.IS_UNWRITTEN != 0
+            # Linux maps the rest of a folio that it has mapped in part before it goes on to other folios (mpage_process_folio)
+            if is_mapped and page < folio_end:
+                most = folio_end - page
             count = flush_run(s, arena, out, f, page, min(most, end - page))
             folios, pages, counted = folios_in(s, arena, f, max(page, counted), page + count)
             s.reg[q.FOLIOS] += folios
             s.reg[q.FOLIO_PAGES] += pages
+            if is_mapped and s.maps_by_folio:
+                folio_end = counted
             arena[f + e.DIRTY] -= count
             done += count
             page += count

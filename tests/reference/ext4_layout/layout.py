@@ -181,8 +181,9 @@ class Ext4Layout:
         """Unmap the whole blocks of a range: ext4_punch_hole."""
         if offset >= file.size:
             return
-        if offset + length > file.size:
-            # 6.1 takes the page after the last one with it where the file ends at a page's end
+        if offset + length + (self.release >= (7, 3)) > file.size:
+            # 6.1 takes the page after the last one with it where the file ends at a page's end; 7.3 also rounds up a hole that
+            # ends at the file's size
             more = self.block - file.size % self.block
             length = file.size + (more if self.release < (6, 12) else more % self.block) - offset
         self._change(file)
