@@ -24,7 +24,7 @@ from scmsim.lab.regions import DIRECT_MAP, PERSISTENT, PROGRAM, REGIONS, layout
 from scmsim.pipeline import kernels
 from scmsim.pipeline.arguments import Progress, model_params, open_source
 from scmsim.pipeline.stages import Loop, Stage
-from scmsim.study.tlb import clock, objects
+from scmsim.study.tlb import clock, objects, page_cache
 
 # blocks of ext4's inode table in the page cache: like a slab with one object per inode; _FILLS_TABLE marks them
 TABLE = "table of inodes"
@@ -37,11 +37,6 @@ NODES = re.compile(
     r"^(filp|dentry|ext4_extent_status|radix_tree_node|jbd2_inode|lsm_inode_cache|xfs_ili|xfs_ifork|fat_cache)$"
 )
 TICK = "sysvec_apic_timer_interrupt"  # suffix of the names of a timer interrupt's first functions
-# Functions that copy from or to the program (since Linux 6.4 rep_movs_alternative); that copy or clear a whole page; and all
-# that do nothing but copy or clear.
-_USER = re.compile("^copy_user|^rep_movs_alternative$")
-_WHOLE = re.compile("^__memcpy_flushcache$|^clear_page_(erms|rep|orig)$")
-_BULK = re.compile("copy_user|rep_movs_|memcpy|memset|memmove|clear_page|zero_user")
 # a page of a slab cache may be an object's page if the calls on the object touch it at least this often, relative to the page
 # that they touch most
 SHARE = 0.8
@@ -219,7 +214,7 @@ def _own_memory(table: Any, with_lines: bool) -> _Touched:
     call, address, order, store = (table.column(name).to_numpy() for name in ("call", "address", "order", "store"))
     region, cache, function = (_words(table, name) for name in ("region", "cache", "function"))
     loose, page = (region == REGIONS[DIRECT_MAP]) & (cache == ""), address >> np.uint64(12)
-    data = _file_data(loose, page, function)
+    data = page_cache.file_data(loose, page, function)
     cache[loose & np.isin(page, page[loose & (function == _FILLS_TABLE)])] = TABLE
     shift = order.astype(np.uint64)
     own = (call >= 0) & (region != REGIONS[PROGRAM]) & (region != REGIONS[PERSISTENT]) & ~data
@@ -250,21 +245,6 @@ def _interrupt(call: np.ndarray, function: np.ndarray, calls: set[str]) -> np.nd
     if not len(each):
         return rows
     return rows[call[rows] == each[np.argsort(count, kind="stable")[len(each) // 2]]]
-
-
-def _file_data(loose: np.ndarray, page: np.ndarray, function: np.ndarray) -> np.ndarray:
-    """Return which touches are on a page of file data: a page without a slab (`loose`) that is copied from or to the program.
-
-    Data from before the first call is recognised by its write-back: it is copied to the device, and only functions that copy
-    or clear touch it.  Pages to which only a program stores, through a mapping, are recognised by being cleared.  Metadata blocks
-    and page-table pages are told apart because some function reads or writes their fields.
-    """
-    names = sorted(set(function.tolist()))
-    user, whole, bulk = (
-        loose & np.isin(function, [name for name in names if kind.search(name)]) for kind in (_USER, _WHOLE, _BULK)
-    )
-    fields = page[loose & ~bulk]
-    return loose & (np.isin(page, page[user]) | (np.isin(page, page[whole]) & ~np.isin(page, fields)))
 
 
 def _words(table: Any, name: str) -> np.ndarray:
