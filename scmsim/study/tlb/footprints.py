@@ -16,7 +16,7 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CREATE, OPEN, OPS, SETUP, WORK, Source
 from scmsim.footprint.describe import NONE, OPERATION, begin, describe
-from scmsim.footprint.interleave import LINE, NEW_PAGE, OPEN_FILE, PAGE
+from scmsim.footprint.interleave import DIRECTORY, LAST_NEW_PAGE, LINE, NEW_PAGE, OPEN_FILE, PAGE
 from scmsim.footprint.settle import LARGE
 from scmsim.fs.engine.model import Model
 from scmsim.lab import touches
@@ -187,7 +187,7 @@ class _Touched(NamedTuple):
 
     A row has the number of the call, first address and log2 size of the page, whether it is a store, slab cache, first
     address of the 4 KiB page, which lines of that page are touched, bytes of an object of the slab, and the page's offset in it
-    (0: not recorded).
+    (0: not recorded), and the code of a metadata block (`page_cache.blocks`).
     """
 
     call: np.ndarray
@@ -199,6 +199,7 @@ class _Touched(NamedTuple):
     lines: np.ndarray
     size: np.ndarray
     start: np.ndarray
+    block: np.ndarray
 
     def of(self, rows: np.ndarray) -> "_Touched":
         """Return the rows that a mask or indices choose."""
@@ -229,9 +230,12 @@ def _own_memory(table: Any, with_lines: bool) -> _Touched:
         for name, kind in (("lines", np.uint64), ("object", np.int32), ("start", np.int32))
     )
     size = np.where(cache == TABLE, ON_DISK, size)
+    block = np.zeros(len(call), np.int64)
+    columns = (call, _words(table, "kind"), function, page, store, lines)
+    block[loose] = page_cache.blocks(*(column[loose] for column in columns))
     small = (page << np.uint64(12)).view(np.int64)
     large = (address >> shift << shift).view(np.int64)
-    return _Touched(call, large, order, store, cache, small, lines, size, start).of(own)
+    return _Touched(call, large, order, store, cache, small, lines, size, start, block).of(own)
 
 
 def _interrupt(call: np.ndarray, function: np.ndarray, calls: set[str]) -> np.ndarray:
@@ -300,10 +304,11 @@ def _split(touched: _Touched, calls: dict[int, Call]) -> tuple[_Touched, np.ndar
     The kind is coded like PAGE's `cache`.
 
     A line of such an object gets its number among the file's lines of that kind, and its `small` is 0.  A new page's `small` is
-    its number among the call's new pages.
+    its number among the call's new pages, LAST_NEW_PAGE for a directory block.  A block in a commit has no lines.
     """
     kinds = np.zeros(len(touched.call), np.int64)
-    lines, own = touched.lines.copy(), np.zeros(len(kinds), np.uint64)
+    lines = np.where(touched.block == page_cache.LOGGED, np.uint64(0), touched.lines)
+    own = np.zeros(len(kinds), np.uint64)
     caches = sorted(set(touched.cache[touched.lines > 0].tolist()), key=lambda name: (not INODES.search(name), name))
     for number, name in enumerate([name for name in caches if INODES.search(name) or NODES.search(name)], 1):
         rows = np.flatnonzero(touched.cache == name)
@@ -321,6 +326,7 @@ def _split(touched: _Touched, calls: dict[int, Call]) -> tuple[_Touched, np.ndar
     new = np.full(len(kinds), NONE)
     loose = np.flatnonzero((touched.cache == "") & (_REGION.of(touched.small.view(np.uint64)) == DIRECT_MAP))
     new[loose] = objects.new_pages(*(column[loose] for column in (touched.small, touched.call, touched.store, lines)))
+    new[touched.block == NEW_PAGE] = LAST_NEW_PAGE
     kinds[new >= 0] = NEW_PAGE
     own, lines = np.where(new >= 0, lines, own), np.where(new >= 0, np.uint64(0), lines)
     both = (own > 0) & (lines > 0)
@@ -329,7 +335,7 @@ def _split(touched: _Touched, calls: dict[int, Call]) -> tuple[_Touched, np.ndar
     is_own = second | ((own > 0) & ~both)[row]
     small = np.where(is_own, np.maximum(new[row], 0), touched.small[row])
     found = touched.of(row)._replace(lines=np.where(is_own, own[row], lines[row]), small=small)
-    return found, np.where(is_own, kinds[row], 0)
+    return found, np.where(is_own, kinds[row], np.where(found.block == DIRECTORY, DIRECTORY, 0))
 
 
 def _lines(touched: _Touched, kind: np.ndarray) -> dict[str, np.ndarray]:
