@@ -45,14 +45,15 @@ from scmsim.cache.state import (
     UNCHECKED,
     WALK,
 )
-from scmsim.core.records import FETCH, FLUSH, LOAD, NTSTORE, PM, STORE, WORK
+from scmsim.core.records import FETCH, FLUSH, KERNEL, LOAD, NTSTORE, PM, STORE, WORK
 from scmsim.jit import inlined, kernel, outlined, subroutine
 from scmsim.jit.vectors import fetch_ahead
 
 _SOON = 8  # number of accesses in advance at which the host CPU prefetches slots of the last level
 _PAGE_LINES = 64
 _PM_LINE = PM_BIT >> 6
-_NEW_PAGE, _OPEN_FILE = 127, 128  # values of a block's `cache`, as in footprint.interleave
+_DIRECTORY, _NEW_PAGE, _OPEN_FILE = 126, 127, 128  # values of a block's `cache`, as in footprint.interleave
+_AREA, _BLOCKS = 40, 1  # log2 of an area's bytes, and the area of metadata blocks, as in footprint.settle
 _NEW_PAGES = 16  # maximum number of distinct new pages of a call
 OBJECTS = 1 << 48  # number of the first object's line, above the lines of all addresses and not in persistent memory
 WALKS = 1 << 50  # number of the first line of page-table entries, above the lines of objects and of kernel addresses
@@ -81,6 +82,8 @@ def simulate_touched(caches, arena, counts, touched, slices, walked, events, bin
     for i in range(events.size):
         if k < slices.size and slices[k].event == i and events[i].op != s.op:
             s.op, s.new_pages, s.is_used = events[i].op, s.new_pages + _NEW_PAGES * s.is_used, 0
+            if slices[k].block != 0:
+                sum_blocks(s, arena, counts, events, i, bins)
         while k < slices.size and slices[k].event == i:
             for at in range(bounds[slices[k].first], bounds[slices[k].end]):
                 block = blocks[which[at]]
@@ -90,6 +93,20 @@ def simulate_touched(caches, arena, counts, touched, slices, walked, events, bin
             read_entry(s, arena, counts[bins[i]], WALKS | walked[w].line & WALKS - 1)
             w += 1
         take(s, arena, counts[bins[i]], events[i])
+
+
+@outlined
+def sum_blocks(s, arena, counts, events, first, bins):
+    """Look up the metadata blocks that the operation of event `first` commits, before its events look them up again.
+
+    jbd2 first computes the checksums of all blocks (jbd2_journal_write_metadata_buffer), then copies them to the journal.
+    """
+    i = first
+    while i < events.size and events[i].op == s.op:
+        e = events[i]
+        if e.space == KERNEL and e.code == LOAD and e.length > 0 and e.addr >> _AREA == _BLOCKS:
+            take(s, arena, counts[bins[i]], e)
+        i += 1
 
 
 @outlined
@@ -111,6 +128,9 @@ def touch(s, arena, c, block, piece):
         number = (s.new_pages + block.vaddr % _NEW_PAGES) & _NUMBERS
         s.is_used = 1
         first = OBJECTS + (block.cache << 24 | number) * _PAGE_LINES
+    elif block.cache == _DIRECTORY:
+        if piece.block != 0:
+            first = (piece.block & ADDRESS) >> 6
     elif block.cache != 0:
         number = piece.objects[1] if block.cache >= _OPEN_FILE else piece.objects[0]
         # each object has its own page; objects begin on different lines of their pages, as in a slab

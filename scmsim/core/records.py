@@ -130,8 +130,10 @@ EVENT_COLUMNS = tuple(name for name, _ in _EVENT)
 EVENT = _with_aliases(_EVENT, EVENT_ALIASES)
 
 # A slice of the table of touches (footprint -> mmu): the chunks in `[first, end)`, which precede an event of a buffer, and the
-# objects that the chunks touch.  Slices are in the order of their events; most events have no slice.
-SLICE = np.dtype((np.record, [("event", "i4"), ("first", "i4"), ("end", "i4"), ("objects", "i4", (2,))]))
+# objects and the metadata block that the chunks touch.  Slices are in the order of their events; most events have no slice.
+SLICE = np.dtype(
+    (np.record, [("event", "i4"), ("first", "i4"), ("end", "i4"), ("objects", "i4", (2,)), ("block", "i8")])
+)
 
 # EVENT.order: log2 of the page size in the low bits, and the flags of the page-table entry above them.
 ORDER = 31

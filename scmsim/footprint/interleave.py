@@ -8,7 +8,7 @@ import numpy as np
 
 from scmsim.core.records import CREATE, KERNEL, OPEN, OPS, WORK
 from scmsim.footprint.describe import NONE, OP_FEATURES
-from scmsim.footprint.settle import place_beside
+from scmsim.footprint.settle import frame_of_block, is_block, place_beside
 from scmsim.jit import inlined, kernel, subroutine
 
 MOST = 1 << 14  # first events of an operation: they select the measured call, whose touches come between them
@@ -30,6 +30,8 @@ CALL = np.dtype(  # a measured call
     )
 )
 NEW_PAGE = 127  # in LINES: a page that each call takes from the free memory and fills, such as a block of the journal
+LAST_NEW_PAGE = 15  # largest number of a new page in its call
+DIRECTORY = 126  # in LINES: the directory block that the call searches, at the address that the model gives it
 OPEN_FILE = 128
 PAGE = np.dtype(
     (
@@ -84,12 +86,14 @@ def interleave(state, book, opened, places, slices, operations, events):
     """
     s, i, count = state[0], 0, 0
     while i < len(events):
-        op, first, sites, amount = events[i].op, i, 0, 0
+        op, first, sites, amount, block = events[i].op, i, 0, 0, 0
         while i < min(len(events), first + MOST):
             event = events[i]
             if event.op != op:
                 break
             if event.space == KERNEL:
+                if block == 0 and is_block(event):
+                    block = frame_of_block(event)
                 place_beside(places, event)
             sites |= 1 << int(event.site)  # int(): in plain Python, shifting by a uint8 would overflow
             if event.code != WORK:
@@ -98,7 +102,7 @@ def interleave(state, book, opened, places, slices, operations, events):
         if op != s.op:
             s.op = op
             _begin(s, book, opened, operations[op], sites, amount)
-            count = _spread(s, slices, count, first, i)
+            count = _spread(s, slices, count, first, i, block)
     return count
 
 
@@ -119,15 +123,18 @@ def _begin(s, book, opened, operation, sites, amount):
 
 
 @inlined
-def _spread(s, slices, count, first, end):
-    """Spread an operation's chunks evenly before its events `[first, end)`; return the new number of slices."""
+def _spread(s, slices, count, first, end, block):
+    """Spread an operation's chunks evenly before its events `[first, end)`; return the new number of slices.
+
+    `block` is the address of the first metadata block that the operation reads, 0 if it reads none.
+    """
     chunks, i = s.end - s.next, first
     while s.next < s.end:
         stop = s.end - chunks * (end - 1 - i) // (end - first)
         if stop > s.next:
             piece = slices[count]
             piece.event, piece.first, piece.end = i, s.next, stop
-            piece.objects[0], piece.objects[1] = s.inode, s.opening
+            piece.objects[0], piece.objects[1], piece.block = s.inode, s.opening, block
             s.next = stop
             count += 1
         i += 1

@@ -6,12 +6,16 @@ include the pages of the same objects, as the kernel placed them.  Without this 
 
 import numpy as np
 
-from scmsim.core.records import FLUSH, KERNEL, WORK
+from scmsim.core.records import FLUSH, KERNEL, LOAD, WORK
+from scmsim.footprint.describe import is_sync
 from scmsim.jit import inlined, kernel
 
 # A model's objects are in areas that begin at multiples of 1 TiB, and so in one set of a TLB; no page allocator places them so.
 # Area n is shifted by n large pages, away from the measured addresses.  AREA and LARGE are log2 of bytes.
 AREA, LARGE = 40, 21
+BLOCKS = 1  # area of the metadata blocks in DRAM (fs.linux.templates.BUFFERS)
+_PAGE, _PAGES = 12, 1 << AREA - 12  # log2 of a page's bytes, and the pages of an area
+_SPREAD = 0x9E3779B  # _PAGES over the golden ratio, odd: so distinct pages have distinct products
 
 
 def home(pages: np.ndarray, often: np.ndarray) -> np.recarray:
@@ -39,10 +43,35 @@ def place_beside(places, event):
         event.vaddr += area << LARGE
 
 
+@inlined
+def is_block(event):
+    """Return whether an event reads a metadata block in DRAM."""
+    return event.code == LOAD and event.addr >> AREA == BLOCKS and event.vaddr < 0
+
+
+@inlined
+def frame_of_block(event):
+    """Return the address at which the data caches see the metadata block that an event reads.
+
+    The kernel takes any free page for a block.  If the address followed the block's number, the blocks at the start of each group
+    (bitmaps, inode tables) would all share the same sets of a cache.
+    """
+    page = event.addr >> _PAGE & _PAGES - 1
+    mixed = page * _SPREAD & _PAGES - 1
+    mixed ^= mixed >> 16  # the low bits choose the set; those of the product are the same for the starts of all groups
+    return event.vaddr + (mixed - page << _PAGE)
+
+
 @kernel
-def leave_out_measured(areas, events):
-    """Empty the events that `place_beside` moves to a page of the measured touches: the touches include their lines."""
+def leave_out_measured(areas, events, operations, keeps_commits):
+    """Empty the events that `place_beside` moves to a page of the measured touches: the touches include their lines.
+
+    With `keeps_commits` the touches lack the blocks of commits, so the events that read these blocks stay.
+    """
     for i in range(events.size):
         e = events[i]
         if e.space == KERNEL and e.code <= FLUSH and areas >> (e.addr >> AREA) & 1 and e.vaddr < 0:
-            e.length = 0
+            if keeps_commits and is_block(e) and is_sync(operations[e.op].kind):
+                e.vaddr = frame_of_block(e)
+            else:
+                e.length = 0

@@ -7,7 +7,7 @@ import numpy as np
 from scmsim.core.records import EVENT, SLICE, Files, joined
 from scmsim.footprint import Footprints
 from scmsim.footprint.describe import NONE, OPERATION, begin, describe
-from scmsim.footprint.interleave import MOST, begin_batch, interleave, lengths_of_ends
+from scmsim.footprint.interleave import DIRECTORY, MOST, begin_batch, interleave, lengths_of_ends
 from scmsim.footprint.settle import home, leave_out_measured
 from scmsim.fs.engine.model import ROOM
 from scmsim.pipeline.caches import CacheStage
@@ -46,6 +46,7 @@ class FootprintStage(Stage):
         self.held, self.held_bins = np.zeros(0, EVENT), np.zeros(0, np.int64)
         mmu.learn(footprints.book)
         self.caches, self.has_lines = caches, bool(caches and caches.learn(footprints.book))
+        self.keeps_commits = bool((footprints.book.blocks["cache"] == DIRECTORY).any())
 
     def begin(self, batch: np.recarray) -> None:
         if len(batch) > len(self.operations):
@@ -81,7 +82,7 @@ class FootprintStage(Stage):
         self.mmu.count(events, bins, self.slices[:count])
         if self.caches:
             if self.has_lines:
-                leave_out_measured(self.places[0], as_placed)
+                leave_out_measured(self.places[0], as_placed, self.operations, self.keeps_commits)
             slices = self.slices[: count if self.has_lines else 0]
             self.caches.count(as_placed, bins, slices, self.mmu.walks())
 

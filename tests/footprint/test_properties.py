@@ -426,3 +426,16 @@ def test_touches_of_more_events_than_are_expanded_together(tmp_path: Path) -> No
     assert bins.tolist() == sorted(bins.tolist()) and rows["addr"][rows["space"] != KERNEL].tolist() == list(
         range(2500)
     )
+
+
+def test_slices_name_the_first_metadata_block_that_their_operation_reads(tmp_path: Path) -> None:
+    stored(tmp_path / "f.npz", [Entry(2, frozenset(), 0, [((4096, 12), False)] * 3, None)], SITES)
+    prints = footprint.read(tmp_path / "f.npz", SITES)
+    buffer, slices = np.zeros(5, EVENT), np.zeros(5, SLICE)
+    buffer["op"], buffer["space"], buffer["code"] = [0, 0, 0, 1, 1], KERNEL, [STORE, LOAD, LOAD, STORE, WORK]
+    buffer["addr"], buffer["vaddr"] = [1 << 40] * 5, [-5 << 12, -4 << 12, -3 << 12, -2 << 12, -1 << 12]
+    interleave.begin_batch(prints.state)
+    count = interleave.interleave(
+        prints.state, prints.book, np.zeros(1, np.int64), NOWHERE, slices, np.zeros(2, OPERATION), buffer
+    )
+    assert [int(one["block"]) for one in slices[:count]] == [-4 << 12, 0]  # block 0 is at its own address

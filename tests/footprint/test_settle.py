@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from scmsim import footprint
 from scmsim.core import registry
-from scmsim.core.records import EVENT, KERNEL, LOAD, STORE, WORK
+from scmsim.core.records import CREATE, EVENT, FSYNC, KERNEL, LOAD, STORE, WORK
+from scmsim.footprint.describe import OPERATION
 from scmsim.footprint.interleave import OPEN_FILE, PAGE
-from scmsim.footprint.settle import LARGE, home, place_beside
+from scmsim.footprint.settle import LARGE, frame_of_block, home, leave_out_measured, place_beside
 from scmsim.jit import kernel
 
 event = st.tuples(
@@ -42,6 +43,42 @@ def test_objects_of_the_named_areas_move_to_the_page_and_others_by_their_area(ar
         assert (new["vaddr"], new["order"]) == ((-(5 << 30), 21) if moved else (beside, old["order"]))
         old["vaddr"], old["order"] = new["vaddr"], new["order"]
         assert old == new
+
+
+@kernel
+def frames(events, out):
+    for i in range(len(events)):
+        out[i] = frame_of_block(events[i])
+
+
+def test_only_blocks_of_commits_stay_and_only_if_the_touches_lack_them() -> None:
+    events, operations = np.zeros(5, EVENT), np.zeros(2, OPERATION)
+    operations["kind"] = FSYNC, CREATE
+    events["code"], events["space"], events["length"], events["vaddr"] = LOAD, KERNEL, 4096, -(1 << 40)
+    events["addr"] = [
+        1 << 40,
+        2 << 40,
+        1 << 40,
+        1 << 40,
+        3 << 40,
+    ]  # a block, an inode, a block that is stored, and file data
+    events["code"][2], events["op"][3] = STORE, 1
+    for keeps, left in ((True, [True, False, False, False, True]), (False, [False, False, False, False, True])):
+        some = events.copy()
+        leave_out_measured(0b10111, some, operations, keeps)
+        assert (some["length"] > 0).tolist() == left
+
+
+def test_blocks_of_a_disk_have_distinct_pages_that_do_not_share_their_low_bits() -> None:
+    """The first blocks of 256 groups of 32,768 blocks would all be in 4 KiB pages of one colour."""
+    events, out = np.zeros(256, EVENT), np.zeros(256, np.int64)
+    events["addr"] = (1 << 40) + np.arange(256) * (32768 << 12) + 64
+    events["vaddr"] = events["addr"] - (1 << 46)
+    frames(events, out)
+    page, offset = np.divmod(out, 4096)
+    assert len(set(page.tolist())) == 256 and set(offset.tolist()) == {64}
+    assert (page - (-(1 << 46) + (1 << 40) >> 12) < 1 << 28).all()  # they stay in their area
+    assert np.bincount(page % 16).max() < 32
 
 
 def test_home_is_the_large_page_that_is_touched_most() -> None:

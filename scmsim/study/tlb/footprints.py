@@ -16,7 +16,7 @@ from scmsim.core import registry
 from scmsim.core.errors import UsageError
 from scmsim.core.records import CREATE, OPEN, OPS, SETUP, WORK, Source
 from scmsim.footprint.describe import NONE, OPERATION, begin, describe
-from scmsim.footprint.interleave import LINE, NEW_PAGE, OPEN_FILE, PAGE
+from scmsim.footprint.interleave import DIRECTORY, LAST_NEW_PAGE, LINE, NEW_PAGE, OPEN_FILE, PAGE
 from scmsim.footprint.settle import LARGE
 from scmsim.fs.engine.model import Model
 from scmsim.lab import touches
@@ -24,7 +24,7 @@ from scmsim.lab.regions import DIRECT_MAP, PERSISTENT, PROGRAM, REGIONS, layout
 from scmsim.pipeline import kernels
 from scmsim.pipeline.arguments import Progress, model_params, open_source
 from scmsim.pipeline.stages import Loop, Stage
-from scmsim.study.tlb import clock, objects
+from scmsim.study.tlb import clock, objects, page_cache
 
 # blocks of ext4's inode table in the page cache: like a slab with one object per inode; _FILLS_TABLE marks them
 TABLE = "table of inodes"
@@ -37,11 +37,6 @@ NODES = re.compile(
     r"^(filp|dentry|ext4_extent_status|radix_tree_node|jbd2_inode|lsm_inode_cache|xfs_ili|xfs_ifork|fat_cache)$"
 )
 TICK = "sysvec_apic_timer_interrupt"  # suffix of the names of a timer interrupt's first functions
-# Functions that copy from or to the program (since Linux 6.4 rep_movs_alternative); that copy or clear a whole page; and all
-# that do nothing but copy or clear.
-_USER = re.compile("^copy_user|^rep_movs_alternative$")
-_WHOLE = re.compile("^__memcpy_flushcache$|^clear_page_(erms|rep|orig)$")
-_BULK = re.compile("copy_user|rep_movs_|memcpy|memset|memmove|clear_page|zero_user")
 # a page of a slab cache may be an object's page if the calls on the object touch it at least this often, relative to the page
 # that they touch most
 SHARE = 0.8
@@ -192,7 +187,7 @@ class _Touched(NamedTuple):
 
     A row has the number of the call, first address and log2 size of the page, whether it is a store, slab cache, first
     address of the 4 KiB page, which lines of that page are touched, bytes of an object of the slab, and the page's offset in it
-    (0: not recorded).
+    (0: not recorded), and the code of a metadata block (`page_cache.blocks`).
     """
 
     call: np.ndarray
@@ -204,6 +199,7 @@ class _Touched(NamedTuple):
     lines: np.ndarray
     size: np.ndarray
     start: np.ndarray
+    block: np.ndarray
 
     def of(self, rows: np.ndarray) -> "_Touched":
         """Return the rows that a mask or indices choose."""
@@ -219,7 +215,7 @@ def _own_memory(table: Any, with_lines: bool) -> _Touched:
     call, address, order, store = (table.column(name).to_numpy() for name in ("call", "address", "order", "store"))
     region, cache, function = (_words(table, name) for name in ("region", "cache", "function"))
     loose, page = (region == REGIONS[DIRECT_MAP]) & (cache == ""), address >> np.uint64(12)
-    data = _file_data(loose, page, function)
+    data = page_cache.file_data(loose, page, function)
     cache[loose & np.isin(page, page[loose & (function == _FILLS_TABLE)])] = TABLE
     shift = order.astype(np.uint64)
     own = (call >= 0) & (region != REGIONS[PROGRAM]) & (region != REGIONS[PERSISTENT]) & ~data
@@ -234,9 +230,12 @@ def _own_memory(table: Any, with_lines: bool) -> _Touched:
         for name, kind in (("lines", np.uint64), ("object", np.int32), ("start", np.int32))
     )
     size = np.where(cache == TABLE, ON_DISK, size)
+    block = np.zeros(len(call), np.int64)
+    columns = (call, _words(table, "kind"), function, page, store, lines)
+    block[loose] = page_cache.blocks(*(column[loose] for column in columns))
     small = (page << np.uint64(12)).view(np.int64)
     large = (address >> shift << shift).view(np.int64)
-    return _Touched(call, large, order, store, cache, small, lines, size, start).of(own)
+    return _Touched(call, large, order, store, cache, small, lines, size, start, block).of(own)
 
 
 def _interrupt(call: np.ndarray, function: np.ndarray, calls: set[str]) -> np.ndarray:
@@ -250,21 +249,6 @@ def _interrupt(call: np.ndarray, function: np.ndarray, calls: set[str]) -> np.nd
     if not len(each):
         return rows
     return rows[call[rows] == each[np.argsort(count, kind="stable")[len(each) // 2]]]
-
-
-def _file_data(loose: np.ndarray, page: np.ndarray, function: np.ndarray) -> np.ndarray:
-    """Return which touches are on a page of file data: a page without a slab (`loose`) that is copied from or to the program.
-
-    Data from before the first call is recognised by its write-back: it is copied to the device, and only functions that copy
-    or clear touch it.  Pages to which only a program stores, through a mapping, are recognised by being cleared.  Metadata blocks
-    and page-table pages are told apart because some function reads or writes their fields.
-    """
-    names = sorted(set(function.tolist()))
-    user, whole, bulk = (
-        loose & np.isin(function, [name for name in names if kind.search(name)]) for kind in (_USER, _WHOLE, _BULK)
-    )
-    fields = page[loose & ~bulk]
-    return loose & (np.isin(page, page[user]) | (np.isin(page, page[whole]) & ~np.isin(page, fields)))
 
 
 def _words(table: Any, name: str) -> np.ndarray:
@@ -320,10 +304,11 @@ def _split(touched: _Touched, calls: dict[int, Call]) -> tuple[_Touched, np.ndar
     The kind is coded like PAGE's `cache`.
 
     A line of such an object gets its number among the file's lines of that kind, and its `small` is 0.  A new page's `small` is
-    its number among the call's new pages.
+    its number among the call's new pages, LAST_NEW_PAGE for a directory block.  A block in a commit has no lines.
     """
     kinds = np.zeros(len(touched.call), np.int64)
-    lines, own = touched.lines.copy(), np.zeros(len(kinds), np.uint64)
+    lines = np.where(touched.block == page_cache.LOGGED, np.uint64(0), touched.lines)
+    own = np.zeros(len(kinds), np.uint64)
     caches = sorted(set(touched.cache[touched.lines > 0].tolist()), key=lambda name: (not INODES.search(name), name))
     for number, name in enumerate([name for name in caches if INODES.search(name) or NODES.search(name)], 1):
         rows = np.flatnonzero(touched.cache == name)
@@ -341,6 +326,7 @@ def _split(touched: _Touched, calls: dict[int, Call]) -> tuple[_Touched, np.ndar
     new = np.full(len(kinds), NONE)
     loose = np.flatnonzero((touched.cache == "") & (_REGION.of(touched.small.view(np.uint64)) == DIRECT_MAP))
     new[loose] = objects.new_pages(*(column[loose] for column in (touched.small, touched.call, touched.store, lines)))
+    new[touched.block == NEW_PAGE] = LAST_NEW_PAGE
     kinds[new >= 0] = NEW_PAGE
     own, lines = np.where(new >= 0, lines, own), np.where(new >= 0, np.uint64(0), lines)
     both = (own > 0) & (lines > 0)
@@ -349,7 +335,7 @@ def _split(touched: _Touched, calls: dict[int, Call]) -> tuple[_Touched, np.ndar
     is_own = second | ((own > 0) & ~both)[row]
     small = np.where(is_own, np.maximum(new[row], 0), touched.small[row])
     found = touched.of(row)._replace(lines=np.where(is_own, own[row], lines[row]), small=small)
-    return found, np.where(is_own, kinds[row], 0)
+    return found, np.where(is_own, kinds[row], np.where(found.block == DIRECTORY, DIRECTORY, 0))
 
 
 def _lines(touched: _Touched, kind: np.ndarray) -> dict[str, np.ndarray]:
