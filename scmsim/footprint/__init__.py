@@ -106,7 +106,8 @@ def kernels() -> list[str]:
 def standing_for(kernel: str) -> str:
     """Return the measured kernel that is nearest to a version of Linux ("5.15", "6.8.0-mine")."""
     at = _releases(kernel)
-    near = [measured for measured in kernels() if measured != SMALL or _releases(measured) == at]
+    known = [measured for measured in kernels() if not measured.endswith(WITH_LINES)]
+    near = [measured for measured in known if measured != SMALL or _releases(measured) == at]
     return min(near, key=lambda measured: abs(_releases(measured) - at))
 
 
@@ -152,9 +153,10 @@ def stand_in(kernel: str, fs: str) -> tuple[str, str | None]:
     Use footprints of `kernel`, or else of the nearest older kernel on which the file system was measured, such as NOVA
     on 5.13 for 6.1.  (kernel, None): no such kernel measured it, so GENERAL represents the model's general layers.
     """
-    known = kernels()
+    known, lines = kernels(), kernel.endswith(WITH_LINES)
     older = [one for one in known if kernel in known and _releases(one) < _releases(kernel)]
-    for one in (kernel, *sorted(older, key=_releases, reverse=True)):
+    older = [one for one in older if lines or not one.endswith(WITH_LINES)]
+    for one in (kernel, *sorted(older, key=lambda each: (_releases(each), each.endswith(WITH_LINES)), reverse=True)):
         if source := source_of(one, fs):
             return one, source
     return kernel, None

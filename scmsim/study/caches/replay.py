@@ -92,4 +92,5 @@ class _Judged(Replay):
     def data_caches(self, setting: str) -> CacheStage:
         self.by_region = _ByRegion(self.machine, self.counting, setting)
         self.by_region.by_region = np.zeros(len(regions.REGIONS), ROW)
+        self.by_region.caches.record["keeps"] = 1  # the guest's stream has no write-backs, so no line is evicted by one
         return self.by_region

@@ -174,6 +174,7 @@ class Slow(Dirs):
         length = self.fitting(node, offset, length)
         if not length:
             return False
+        self.clear_end(node, offset)
         self.set_times(node)
         at = part_end = offset
         end = offset + length
@@ -232,6 +233,10 @@ class Slow(Dirs):
             start = block * BLOCK + at % BLOCK
             self.flushes += (start + length - 1) // 64 - start // 64 + 1
 
+    def clear_end(self, node, at):
+        """Clear what the last page has after the end of a file that grows, up to byte `at`."""
+        self.clear(node, node.size, min(at, -(-node.size // BLOCK) * BLOCK) - node.size)
+
     def fsync(self, node, data_only=False):
         """Perform fsync or fdatasync; for a directory both only force the log."""
         tid = node.data_tid if data_only and not node.is_dir else node.tid
@@ -242,6 +247,7 @@ class Slow(Dirs):
 
     def truncate(self, node, size):
         """Perform truncate."""
+        self.clear_end(node, size)
         if size < node.size:
             self.clear(node, size, -size % BLOCK)
         if size <= node.size and (size < node.size or node.end > -(-size // BLOCK)):
@@ -274,6 +280,8 @@ class Slow(Dirs):
                     node.end = max(node.end, page + count)
                     self.change_free_space(blocks[0])
                 page += count
+            if not keep:
+                self.clear_end(node, end)
             self.change_extents(node, last, block)
             node.size = node.size if keep else max(node.size, end)
         node.data_tid = self.sequence
