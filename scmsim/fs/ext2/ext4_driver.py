@@ -2,7 +2,7 @@
 
 An fsync stores the file's inode if the file got blocks or a new time; the driver ignores a new size or link.  The first fsync of a
 new file also stores the directory's dirty blocks.  An fsync flushes the device if it stored the inode or, with the page cache, if
-the file has bytes.  Source: Linux 6.1
+the file has bytes; on later kernels it always does.  Source: Linux 6.1
 fs/ext4/{fsync.c: ext4_sync_parent; ext4_jbd2.c: ext4_forget}.
 """
 
@@ -40,7 +40,7 @@ def sync(s, arena, out, op, f):
             for i in range(arena[parent + e.PAGES], arena[parent + e.PAGES] + arena[parent + e.PAGE_COUNT]):
                 store_dirty(s, arena, out, arena[i] >> e.BLOCK_SHIFT)
     emit_template(s, out, q.FSYNC)
-    if changed or (not s.dax and arena[f + e.SIZE]):
+    if changed or s.always_flushes or (not s.dax and arena[f + e.SIZE]):
         emit_template(s, out, q.BARRIER)
     return DONE
 

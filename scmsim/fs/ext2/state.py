@@ -31,6 +31,8 @@ STATE = np.dtype(
             ("recent_count", "i8"),
             # set if ext4's driver remembers the hole of a look-up: Linux 6.12.118 does, 6.1 and 6.18.15 do not
             ("remembers_holes", "i8"),
+            # set if each fsync under ext4's driver flushes the device: from Linux 6.12.118 on (counted in the lab)
+            ("always_flushes", "i8"),
         ],
     )
 )
@@ -47,12 +49,13 @@ def start(
     in_order: bool = False,
     remembers_holes: bool = False,
     clears_end: bool = False,
+    always_flushes: bool = False,
 ) -> State:
     """Return the state of an empty ext2 of `params["capacity"]` bytes with a row for each of the trace's `files`.
 
     `table` names the costs; `by_ext4`: the driver of ext4 serves the layout, as in kernels without CONFIG_EXT2_FS.
-    `in_order`: groups are searched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`); `remembers_holes`: see
-    `STATE`; `clears_end`: see `linux.state.STATE`.
+    `in_order`: groups are searched as in Linux 6.12.118 (see `alloc.mballoc.FIELDS`); `remembers_holes` and
+    `always_flushes`: see `STATE`; `clears_end`: see `linux.state.STATE`.
     """
     e.check_capacity(params["capacity"])
     blocks = params["capacity"] // BLOCK
@@ -72,7 +75,7 @@ def start(
     }
     waiting = len(files) + 1 + layout.fields["group_inodes"] if by_ext4 else 0
     own |= {"txn_limit": MOST_DIRTY, "recent_room": waiting, "in_order": in_order, "remembers_holes": remembers_holes}
-    own["clears_end"] = clears_end
+    own |= {"clears_end": clears_end, "always_flushes": always_flushes}
     # one operation may change each of the device's pointer blocks
     lists = {"txn": device.most_joined(blocks, MOST_DIRTY + (blocks >> 10))}
     lists["recent"] = 2 * waiting
