@@ -82,7 +82,7 @@ def simulate_touched(caches, arena, counts, touched, slices, walked, events, bin
     for i in range(events.size):
         if k < slices.size and slices[k].event == i and events[i].op != s.op:
             s.op, s.new_pages, s.is_used = events[i].op, s.new_pages + _NEW_PAGES * s.is_used, 0
-            if slices[k].block != 0:
+            if s.sums_commits and slices[k].block != 0:
                 sum_blocks(s, arena, counts, events, i, bins)
         while k < slices.size and slices[k].event == i:
             for at in range(bounds[slices[k].first], bounds[slices[k].end]):

@@ -21,7 +21,7 @@ class FootprintStage(Stage):
     An operation's first events (interleave.MOST) determine which measured call it resembles, so the last operation of a
     buffer is held back until all of its first events have arrived.  `objects` are the areas of kernel memory in which
     the model has objects that the measured touches include as well.  `caches` receive the same events and page walks, and the
-    lines of the touches if the footprints have lines.
+    lines of the touches if the footprints have lines.  `has_journal`: the model commits metadata blocks to a journal (jbd2).
     """
 
     trails = True
@@ -34,6 +34,7 @@ class FootprintStage(Stage):
         files: Files,
         objects: Sequence[int] = (),
         caches: CacheStage | None = None,
+        has_journal: bool = False,
     ) -> None:
         self.mmu, self.footprints = mmu, footprints
         pages = footprints.book.pages
@@ -46,7 +47,10 @@ class FootprintStage(Stage):
         self.held, self.held_bins = np.zeros(0, EVENT), np.zeros(0, np.int64)
         mmu.learn(footprints.book)
         self.caches, self.has_lines = caches, bool(caches and caches.learn(footprints.book))
-        self.keeps_commits = bool((footprints.book.blocks["cache"] == DIRECTORY).any())
+        # with these lines a recording lacks the blocks of commits; ext2 and xfs use recordings of ext4, without such a journal
+        self.keeps_commits = has_journal and bool((footprints.book.blocks["cache"] == DIRECTORY).any())
+        if caches:
+            caches.caches.record["sums_commits"] = self.keeps_commits
 
     def begin(self, batch: np.recarray) -> None:
         if len(batch) > len(self.operations):

@@ -96,7 +96,15 @@ class Replay:
         mmu_stage: Stage = mmu
         if self.footprints:
             objects = getattr(self.model.module, "KERNEL_OBJECTS", ())
-            mmu_stage = FootprintStage(mmu, self.footprints, self.paging.stage, source.files, objects, self.caches)
+            mmu_stage = FootprintStage(
+                mmu,
+                self.footprints,
+                self.paging.stage,
+                source.files,
+                objects,
+                self.caches,
+                "journal" in self.model.kinds,
+            )
         stages = [self.counting, self.paging.stage, mmu_stage, self.medium]
         if self.caches:
             stages.insert(3, self.caches)
