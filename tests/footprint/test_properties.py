@@ -301,7 +301,9 @@ def test_an_operation_that_goes_on_in_the_next_buffer_has_its_touches_once(tmp_p
 @pytest.mark.parametrize("kernel", footprint.kernels())
 def test_shipped_footprints_are_of_the_kernel(kernel: str) -> None:
     own = footprint.load(kernel, "tmpfs", ["syscall", "copy"])
-    assert footprint.has_own(kernel, "tmpfs") and footprint.has_own(kernel, "nova-cow") == kernel.startswith(footprint.SMALL)
+    assert footprint.has_own(kernel, "tmpfs") and footprint.has_own(kernel, "nova-cow") == kernel.startswith(
+        footprint.SMALL
+    )
     assert footprint.load(kernel, "scmfs", ["syscall"]).measured_on == own.measured_on
     fixed = own.book.pages[own.book.pages["cache"] == 0]
     assert (fixed["vaddr"] < 0).all()  # the program's pages are the program's

@@ -1,8 +1,9 @@
-"""Bytes that are cleared after the end of a file that grows, beside write-backs that the lab counted on Linux 6.1.0-56 and 7.3.4."""
+"""Bytes that are cleared after the end of a file that grows, beside write-backs that the lab counted on Linux 6.1 and 7.3."""
 
 import pytest
 
 import scmsim
+from scmsim.core.records import KEEP_SIZE
 from tests.fs import drive
 
 FILES = 64
@@ -42,3 +43,22 @@ def test_the_last_block_is_cleared_before_a_file_grows(fs, kernel, wanted):
 )
 def test_a_fallocate_that_lets_a_file_grow_clears_its_last_block(fs, kernel, wanted):
     assert counted(fs, kernel, ("fallocate", 8192, 20_000), ("fallocate", 0, 20_000)) == {"fallocate": wanted}
+
+
+@pytest.mark.parametrize("kernel", ["6.12", "6.18"])
+def test_ext4_clears_only_from_linux_7_3_on(kernel):
+    assert counted("ext4-dax", kernel, ("write", 20_000, 4096)) == {"write": 0}
+    assert counted("xfs-dax", kernel, ("write", 20_000, 4096))["write"] > 40 * FILES
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("fallocate", 1, 8192, 20_000, -1, KEEP_SIZE),  # the file does not grow
+        ("write", 2, 20_000, 4096),  # the last block is full
+        ("write", 3, 20_000, 4096),  # the file is empty
+    ],
+)
+def test_nothing_is_cleared_without_growth_or_a_part_of_a_block(row):
+    side = drive.files(0, 1000, 4096, 0, dirs=[0])
+    assert scmsim.replay(drive.source(side, drive.ops(row)), "xfs-dax").runs[0].counters["flushes"] == 0

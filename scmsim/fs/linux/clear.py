@@ -23,7 +23,7 @@ def clear_part(s, arena, out, f, at, length):
 def clear_end(s, arena, out, f, at):
     """Clear the file's last block after its end, up to byte `at`, to which the file grows; emits at most 2 events.
 
-    Only kernels with `clears_end` do so.  They clear up to `at`, but only the last block can have content there.
+    Only kernels with `clears_end` do so.  Blocks after the last one have no content, so nothing else is cleared.
     """
     if s.clears_end:
         size = arena[f + e.SIZE]

@@ -107,7 +107,7 @@ def is_dirty_in(arena, f, first, end):
 @subroutine
 def ready(s, arena, out, f):
     """Return whether a step of write-back fits into `out` and the arena; reserve words for its block look-ups."""
-    pages = min(arena[f + e.DIRTY], 2 * e.FLUSH_PAGES + (1 << s.folio_order) - 1)
+    pages = min(arena[f + e.DIRTY], 3 * e.FLUSH_PAGES + (1 << s.folio_order) - 1)
     if not reserve_events(s, out, 64 + 2 * pages) or not lookups.ready(s, arena, f, pages):
         return False
     return has_room(s, arena, PREALLOCATION * pages)

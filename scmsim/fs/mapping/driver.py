@@ -33,10 +33,8 @@ _ERRORS = {  # field of the table of mappings -> its error and text
 
 _MEASURED = ("ext4-dax", "xfs-dax", "ext2-dax", "tmpfs")  # models with their own cost tables
 _CACHED = ("ramfs", "ext4", "ext4-linux4", "ext2", "xfs")  # models with a page cache, which use tmpfs's costs
-_RED_BLACK = (
-    "4.4",
-    "5.13",
-)  # kernels with mappings in a red-black tree; since 6.1 they are in a maple tree, which costs more
+# Kernels with mappings in a red-black tree; since 6.1 they are in a maple tree, which costs more.
+_RED_BLACK = ("4.4", "5.13")
 _TIMED = ("ext4-dax", "xfs-dax", "ext2-dax")  # models whose cost of mmap contains the update of the access time
 
 Bound = Callable[[Any], tuple[ModuleType, Mapping[int, int]]]
