@@ -63,10 +63,7 @@ CACHES = np.dtype(
             ("keeps", "i8"),  # 1: a flush keeps the line
             ("by_device", "i8"),  # 1: look up events in persistent memory by their offset in the device
             ("prefetch", "i8"),  # index into PREFETCHES
-            (
-                "sums_commits",
-                "i8",
-            ),  # 1: a call reads the metadata blocks that it commits twice, first for their checksums
+            ("sums_commits", "i8"),  # 1: a commit reads each metadata block twice, first for its checksum
             ("stream", "i8", (STREAMS,)),  # line of the latest miss in each of STREAMS pages; EMPTY: unused
             ("next_stream", "i8"),  # element of `stream` that the next new page replaces
             # for footprints: operation of the latest touches, number of its first new page, and whether it has new pages

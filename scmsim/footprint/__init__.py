@@ -154,9 +154,11 @@ def stand_in(kernel: str, fs: str) -> tuple[str, str | None]:
     on 5.13 for 6.1.  (kernel, None): no such kernel measured it, so GENERAL represents the model's general layers.
     """
     known, lines = kernels(), kernel.endswith(WITH_LINES)
-    older = [one for one in known if kernel in known and _releases(one) < _releases(kernel)]
-    older = [one for one in older if lines or not one.endswith(WITH_LINES)]
-    for one in (kernel, *sorted(older, key=lambda each: (_releases(each), each.endswith(WITH_LINES)), reverse=True)):
+    usable = [one for one in known if kernel in known and (lines or not one.endswith(WITH_LINES))]
+    older = sorted(
+        (_releases(one), one.endswith(WITH_LINES), one) for one in usable if _releases(one) < _releases(kernel)
+    )
+    for one in (kernel, *(one for *_, one in reversed(older))):
         if source := source_of(one, fs):
             return one, source
     return kernel, None

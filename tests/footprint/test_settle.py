@@ -55,13 +55,8 @@ def test_only_blocks_of_commits_stay_and_only_if_the_touches_lack_them() -> None
     events, operations = np.zeros(5, EVENT), np.zeros(2, OPERATION)
     operations["kind"] = FSYNC, CREATE
     events["code"], events["space"], events["length"], events["vaddr"] = LOAD, KERNEL, 4096, -(1 << 40)
-    events["addr"] = [
-        1 << 40,
-        2 << 40,
-        1 << 40,
-        1 << 40,
-        3 << 40,
-    ]  # a block, an inode, a block that is stored, and file data
+    # a block, an inode, a block that is stored, a block that no commit reads, and file data
+    events["addr"] = [1 << 40, 2 << 40, 1 << 40, 1 << 40, 3 << 40]
     events["code"][2], events["op"][3] = STORE, 1
     for keeps, left in ((True, [True, False, False, False, True]), (False, [False, False, False, False, True])):
         some = events.copy()
@@ -70,7 +65,7 @@ def test_only_blocks_of_commits_stay_and_only_if_the_touches_lack_them() -> None
 
 
 def test_blocks_of_a_disk_have_distinct_pages_that_do_not_share_their_low_bits() -> None:
-    """The first blocks of 256 groups of 32,768 blocks would all be in 4 KiB pages of one colour."""
+    """Without the mixing, the first blocks of 256 groups of 32,768 blocks would have pages with equal low bits."""
     events, out = np.zeros(256, EVENT), np.zeros(256, np.int64)
     events["addr"] = (1 << 40) + np.arange(256) * (32768 << 12) + 64
     events["vaddr"] = events["addr"] - (1 << 46)

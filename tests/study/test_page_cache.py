@@ -23,7 +23,7 @@ TOUCHES = [  # call, its kind, function, page, whether it is a store, lines; the
 
 
 def test_each_metadata_block_has_its_code() -> None:
-    """The removal of the last entry clears most of a block that is not new; a commit reads one line of a page of its own data."""
+    """A block that is cleared only in part is not new, and a page of which a commit reads one line is not a logged block."""
     call, kind, function, page, store, lines = (
         np.array(column, form)
         for column, form in zip(

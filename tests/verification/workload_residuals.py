@@ -51,7 +51,7 @@ def pairs(name: str, made: str | None, folder: pathlib.Path, kernel: str) -> Ite
     """Yield (real kernel's run, whose costs, replay) for each file system and set of costs."""
     path = trace_of(name, made, folder)
     for fs, lab in kernel_costs.measured(path, kernel, kernel_costs.SYSTEMS, folder).items():
-        for costs in (kernel, None)[: 1 + (kernel == KERNELS[0])]:
+        for costs in (kernel, None) if kernel == KERNELS[0] else (kernel,):
             yield lab, costs or intervals.DEFAULT, kernel_costs.replayed(path, fs, lab, costs)
 
 
