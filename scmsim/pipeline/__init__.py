@@ -111,9 +111,8 @@ def replay(
     progress : callable(fs, rows done, rows), optional
         With several jobs, their threads call `progress`, one at a time, with the rows that all jobs together have done.
     jobs : int
-        Number of threads.  Up to `jobs` models are replayed at once; each model gets two threads if `jobs` is at least twice the
-        number of models.
-        Results do not depend on `jobs`.
+        Number of threads.  Up to `jobs` models are replayed at once.  While fewer models than `jobs` are left, as many of them
+        as `jobs` allows use two threads each.  Results do not depend on `jobs`.
     chunk : int
         Operations and events in flight; results do not depend on `chunk`.
 
@@ -163,8 +162,7 @@ def replay(
     if caches not in cache.SETTINGS:
         raise unknown("setting of caches", caches, cache.SETTINGS)
     expect("system", system, str, "the name of a system")
-    from scmsim.pipeline import trailing
-    from scmsim.pipeline.at_once import at_once
+    from scmsim.pipeline.at_once import SecondCpu, at_once
     from scmsim.pipeline.run import Replay
     from scmsim.result import provenance
 
@@ -177,17 +175,16 @@ def replay(
     elif accesses_format is not None:
         raise UsageError("accesses_format needs accesses (--accesses); give the file to write")
 
-    of_trace, threads = [1], jobs // len(names)
-    chunk = min(chunk, trailing.CHUNK) if threads > 1 else chunk
+    of_trace = [1]
 
-    def one(name: str, progress: Progress) -> Run:
+    def one(name: str, progress: Progress, second_cpu: SecondCpu) -> Run:
         progress(name, 0, rows)
         model = Replay(source, name, machine, paging, medium, params, by, chosen.footprints, chunk, system, caches)
         model.result.warnings += chosen.remarks.get(name, [])
         if recording:
             run = recording.run(model, provenance.build(inputs, trace=source.header), sync_at_end, progress)
         else:
-            run = model.run(sync_at_end, progress, threads)
+            run = model.run(sync_at_end, progress, second_cpu)
         of_trace.append(model.counting.threads)
         return run
 

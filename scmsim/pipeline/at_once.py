@@ -1,6 +1,7 @@
 """Replay several models at once, on threads: their kernels run without Python's global lock.
 
-Each model has its own state and its own iterator over the trace, so results equal those of a sequential run.
+Each model has its own state and its own iterator over the trace, so results equal those of a sequential run.  A model may take
+a second CPU as soon as no other model needs it.
 """
 
 import threading
@@ -11,6 +12,7 @@ from typing import TypeVar
 from scmsim.pipeline.arguments import Progress
 
 Answer = TypeVar("Answer")
+SecondCpu = Callable[[], bool]  # takes a second CPU for a model if one is free; returns whether one was
 _MOST_NAMES = 3  # most names that progress lists
 
 
@@ -19,10 +21,11 @@ class _Stopped(BaseException):
 
 
 class _Shared:
-    """Progress summed over all threads, and the flag that makes threads stop."""
+    """CPUs and progress of all threads, and the flag that makes threads stop."""
 
-    def __init__(self, names: Sequence[str], progress: Progress | None) -> None:
+    def __init__(self, names: Sequence[str], jobs: int, progress: Progress | None) -> None:
         self.progress, self.running, self.done = progress, list(names), dict.fromkeys(range(len(names)), 0)
+        self.jobs, self.cpus = jobs, [1] * len(names)  # CPUs that each model uses or, before it starts, waits for
         self.stop, self.lock = threading.Event(), threading.Lock()
 
     def of(self, k: int) -> Progress:
@@ -38,9 +41,21 @@ class _Shared:
 
         return tell
 
-    def ended(self, name: str) -> None:
+    def second_cpu(self, k: int) -> SecondCpu:
+        """Return the function by which thread `k` takes a second CPU."""
+
+        def take() -> bool:
+            with self.lock:
+                free = sum(self.cpus) < self.jobs
+                self.cpus[k] += free
+            return free
+
+        return take
+
+    def ended(self, k: int, name: str) -> None:
         with self.lock:
             self.running.remove(name)
+            self.cpus[k] = 0
 
     def _label(self) -> str:
         many = len(self.running) > _MOST_NAMES
@@ -52,19 +67,20 @@ def _nobody(fs: str, done: int, total: int) -> None:
 
 
 def at_once(
-    names: Sequence[str], work: Callable[[str, Progress], Answer], jobs: int, progress: Progress | None
+    names: Sequence[str], work: Callable[[str, Progress, SecondCpu], Answer], jobs: int, progress: Progress | None
 ) -> list[Answer]:
-    """Call `work(name, progress)` for every name, at most `jobs` at once; return the answers in order.
+    """Call `work(name, progress, second_cpu)` for every name, at most `jobs` at once; return the answers in order.
 
+    `second_cpu()` returns True, at most once per name, if `jobs` allows one more CPU than all unfinished names use or wait for.
     Raise the error of the first name, in the order of `names`, that failed; the other threads end at their next batch.
     """
     if min(jobs, len(names)) == 1:
-        return [work(name, progress or _nobody) for name in names]
-    shared = _Shared(names, progress)
+        return [work(name, progress or _nobody, lambda: jobs > 1) for name in names]
+    shared = _Shared(names, jobs, progress)
 
     def one(k: int) -> Answer:
-        answer = work(names[k], shared.of(k))
-        shared.ended(names[k])
+        answer = work(names[k], shared.of(k), shared.second_cpu(k))
+        shared.ended(k, names[k])
         return answer
 
     with ThreadPoolExecutor(min(jobs, len(names))) as pool:

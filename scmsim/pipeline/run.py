@@ -3,7 +3,6 @@
 import logging
 import os
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -144,8 +143,8 @@ class Replay:
         self.loop.stages = [medium if stage is self.medium else stage for stage in self.loop.stages]
         self.medium, self.skips_passes = medium, False
 
-    def run(self, sync_at_end: bool, progress: Progress | None, threads: int = 1) -> Run:
-        """Replay the whole trace, on up to two threads, and collect the counts."""
+    def run(self, sync_at_end: bool, progress: Progress | None, second_cpu: Callable[[], bool] = lambda: False) -> Run:
+        """Replay the whole trace and collect the counts; use a second thread once `second_cpu()` returns True."""
         run = self.result
         run.params |= {**self.params, **self.paging.params}
         if self.footprints:
@@ -156,11 +155,11 @@ class Replay:
             run.warnings.append(f"the trace is rough: {reason}")
         cell = self.source.header.get("cell")
         run.cell = cell if isinstance(cell, dict) else {}
-        with trailing(self.loop) if threads > 1 else nullcontext():
+        with trailing(self.loop, second_cpu) as take:
             for batches, times in parts(self.source, self.chunk):
-                run.repeated += self._part(batches, times, progress)
+                run.repeated += self._part(batches, times, take, progress)
             if sync_at_end:
-                self._sync()
+                take(self._syncs())
                 run.params[SYNC_AT_END] = 1
         self.counting.check()
         self._sums(run)
@@ -188,14 +187,20 @@ class Replay:
         intervals.fill(run)
         return run
 
-    def _part(self, batches: Callable[[int], Iterable[np.recarray]], times: int, progress: Progress | None) -> int:
+    def _part(
+        self,
+        batches: Callable[[int], Iterable[np.recarray]],
+        times: int,
+        take: Callable[[np.recarray], None],
+        progress: Progress | None,
+    ) -> int:
         """Replay `times` passes over a part of the trace; return the number of operations that needed no replay."""
         sums, repeated = self.counting.sums[0], 0
         periodic = times > 2 and self.skips_passes and hasattr(self.model.module, "STATISTICS")
         detector = PeriodDetector(self.model, self.loop.stages, self.counting.ended) if periodic else None
         while times:
             for batch in batches(int(sums["rows"])):
-                self.loop.take(batch)
+                take(batch)
                 if progress:
                     progress(self.model.fs, int(sums["rows"]), self.source.rows)
             times -= 1
@@ -208,14 +213,17 @@ class Replay:
                 _LOG.debug("%s: %d operations repeat earlier passes", self.model.fs, repeated)
         return repeated
 
-    def _sync(self) -> None:
-        """Run sync(2) at the end of the trace; not counted as a call, so that figures per call stay the program's."""
+    def _syncs(self) -> np.recarray:
+        """Return a batch that runs sync(2) at the end of the trace.
+
+        It does not count as a call, so that figures per call stay the program's.
+        """
         module = self.model.module
         unsynced = module.unsynced(self.model.state) if hasattr(module, "unsynced") else []
         batch = np.zeros(len(unsynced) + 1, OP).view(np.recarray)
         batch.time_ns, batch.offset, batch.file2, batch.flag = self.counting.ended[0], -1, -1, CONTINUES
         batch.op, batch.file = [FSYNC] * len(unsynced) + [SYNC], [*unsynced, -1]
-        self.loop.take(batch)
+        return batch
 
     def _sums(self, run: Run) -> None:
         """Set the numbers of operations, calls and requested bytes, without failed calls and their bytes."""

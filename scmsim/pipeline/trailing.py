@@ -15,11 +15,12 @@ import numpy as np
 from scmsim.pipeline.periods import Watched
 from scmsim.pipeline.stages import Loop, Stage
 
-# Operations of a batch, so that the events on their way from one CPU to the other fit in its caches: with 1 << 16, nova-cow on two
-# CPUs was 1.3 times as fast as on one, with 1 << 14 1.5 to 1.7 times.
+# Operations of a batch on two threads, so that the events on their way from one CPU to the other fit in its caches: with 1 << 16,
+# nova-cow on two CPUs was 1.3 times as fast as on one, with 1 << 14 1.5 to 1.7 times.
 CHUNK = 1 << 14
 # Buffers of events that wait or are being processed, besides the one that the model fills; with 2, a CPU waits between batches.
 _BUFFERS = 4
+_EVENTS = 2 * CHUNK  # of a buffer
 _Buffers = tuple[np.ndarray, np.ndarray]  # events of the model, and rows of the counters
 
 
@@ -31,8 +32,10 @@ class Trailing(Stage):
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._free: SimpleQueue[_Buffers] = SimpleQueue()
         self._error: BaseException | None = None
+        room = min(len(loop.model.out), _EVENTS)
         for _ in range(_BUFFERS):
-            self._free.put((loop.model.buffer(len(loop.model.out)), np.zeros(len(loop.model.out), np.int64)))
+            self._free.put((loop.model.buffer(room), np.zeros(room, np.int64)))
+        loop.model.out, loop.bins = loop.model.buffer(room), np.zeros(room, np.int64)
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
@@ -90,14 +93,29 @@ class Trailing(Stage):
 
 
 @contextmanager
-def trailing(loop: Loop) -> Iterator[None]:
-    """Run the loop's stages that set `trails` on a separate thread, until the end of the block."""
-    stages = loop.stages
-    late = Trailing(loop, [stage for stage in stages if stage.trails])
-    loop.stages = [*(stage for stage in stages if not stage.trails), late]
+def trailing(loop: Loop, second_cpu: Callable[[], bool]) -> Iterator[Callable[[np.recarray], None]]:
+    """Yield a function that replays a batch as `loop.take` does.
+
+    It calls `second_cpu` before each batch.  From the first True until the end of the block, the loop's stages that set `trails`
+    run on a separate thread.
+    """
+    stages, late = loop.stages, None
+
+    def take(batch: np.recarray) -> None:
+        nonlocal late
+        if late is None and second_cpu():
+            late = Trailing(loop, [stage for stage in stages if stage.trails])
+            loop.stages = [*(stage for stage in stages if not stage.trails), late]
+        if late is None:
+            loop.take(batch)
+        else:
+            for at in range(0, len(batch), CHUNK):
+                loop.take(batch[at : at + CHUNK].view(np.recarray))
+
     try:
-        yield
-        late.settle()
+        yield take
+        loop.settle()
     finally:
-        late.close()
+        if late:
+            late.close()
         loop.stages = stages

@@ -38,7 +38,7 @@ def test_a_stored_trace_is_read_by_several_at_once():
 def test_the_first_that_fails_ends_the_others():
     at_work, seen = threading.Barrier(2), []
 
-    def work(name, progress):
+    def work(name, progress, second_cpu):
         progress(name, 0, 10)
         at_work.wait(10)
         if name == "a":
@@ -52,13 +52,49 @@ def test_the_first_that_fails_ends_the_others():
 
 
 def test_progress_is_the_sum_of_all():
-    def work(name, progress):
+    def work(name, progress, second_cpu):
         progress(name, 5, 5)
         return name
 
     seen = []
     assert at_once(["a", "b"], work, 2, lambda *said: seen.append(said)) == ["a", "b"]
     assert seen[-1][1:] == (10, 10)
+
+
+def test_a_model_takes_a_second_cpu_once_another_has_ended():
+    asked, took = threading.Event(), {}
+
+    def work(name, progress, second_cpu):
+        if name == "short":
+            assert not second_cpu() and asked.wait(60)
+        else:
+            took["before"] = second_cpu()
+            asked.set()
+            while not second_cpu():  # becomes True when `short` has ended
+                pass
+            took["again"] = second_cpu()
+
+    at_once(["short", "long"], work, 2, None)
+    assert took == {"before": False, "again": False}
+
+
+@pytest.mark.parametrize(
+    ("models", "jobs", "seconds"), [(8, 16, 8), (8, 9, 1), (8, 8, 0), (2, 3, 1), (1, 2, 1), (1, 1, 0)]
+)
+def test_models_that_run_together_use_no_more_cpus_than_jobs(models, jobs, seconds):
+    all_asked = threading.Barrier(models)
+
+    def work(name, progress, second_cpu):
+        took = second_cpu()
+        all_asked.wait(60)
+        return took
+
+    assert sum(at_once([str(k) for k in range(models)], work, jobs, None)) == seconds
+
+
+def test_models_that_wait_go_before_second_cpus():
+    took = at_once([str(k) for k in range(28)], lambda name, progress, second_cpu: second_cpu(), 2, None)
+    assert not any(took[:26])
 
 
 @pytest.mark.parametrize("jobs", [0, -1, 1.5, "2", None])

@@ -1,6 +1,7 @@
 """A replay on two threads: every figure of a replay on one, for every model, and what happens where a stage fails."""
 
 import dataclasses
+import itertools
 import threading
 
 import pytest
@@ -9,13 +10,16 @@ import scmsim
 from scmsim.core import registry
 from scmsim.core.errors import ScmsimError
 from scmsim.fs.engine.model import Model
-from scmsim.pipeline import model_params
+from scmsim.pipeline import DEFAULTS, at_once, model_params
+from scmsim.pipeline import trailing as trailing_module
+from scmsim.pipeline.run import Replay
 from scmsim.pipeline.stages import CounterIndex, Loop, Stage
 from scmsim.pipeline.trailing import trailing
 from scmsim.workload.filebench import Workload
 from scmsim.workload.mapped import Workload as Mapped
 from tests.conftest import NO_JIT
 from tests.fs import drive
+from tests.pipeline.test_periods_properties import Cell
 
 SETTINGS = (
     {"by": "op"},
@@ -51,6 +55,58 @@ def test_faults_of_mapped_files_are_the_same():
     assert results(mapped, "ext4-dax", 2) == results(mapped, "ext4-dax", 1)
 
 
+@pytest.mark.parametrize("given", [{}, {"footprints": "6.1-lines", "caches": "stream"}], ids=str)
+@pytest.mark.parametrize("jobs", [2, 3, 16])
+def test_several_models_have_the_same_figures(jobs, given):
+    names = "ext4-dax,nova-cow,tmpfs,ext4"
+    assert results(small(), names, jobs, chunk=50, by="op", **given) == results(small(), names, 1, by="op", **given)
+
+
+class Waiting:
+    """A source whose second pass, the one of the longer model, waits after a batch until the other model has ended."""
+
+    def __init__(self, source, ended):
+        self.source, self.ended, self.passes = source, ended, itertools.count()
+        self.header, self.files, self.rows = source.header, source.files, source.rows
+
+    def batches(self, chunk):
+        waits = next(self.passes) == 1
+        for batch in self.source.batches(chunk):
+            yield batch
+            if waits:
+                assert self.ended.wait(60)
+
+
+def test_a_model_uses_a_second_thread_once_another_has_ended(monkeypatch):
+    ended, started, was_ended, start = threading.Event(), [], at_once._Shared.ended, trailing_module.Trailing.__init__
+
+    def end(shared, *arguments):
+        was_ended(shared, *arguments)
+        ended.set()
+
+    def begin(late, loop, stages):
+        started.append(ended.is_set())
+        start(late, loop, stages)
+
+    monkeypatch.setattr(at_once._Shared, "ended", end)
+    monkeypatch.setattr(trailing_module.Trailing, "__init__", begin)
+    before = threading.active_count()
+    found = results(Waiting(small(), ended), "ext4-dax,nova-cow", 2, chunk=50)
+    assert started == [True] and threading.active_count() == before
+    assert found == results(small(), "ext4-dax,nova-cow", 1)
+
+
+@pytest.mark.parametrize("first", [0, 1, 3])
+def test_passes_are_skipped_alike_if_the_thread_starts_in_a_later_batch(first):
+    """Each pass is one batch, so with `first` 1 and 3 the thread starts between two passes of the part."""
+    found = []
+    for asked in (itertools.count(-first), itertools.repeat(-1)):
+        source = Cell([("read", 0, 2), ("read", 2, 2)], 400, 1000)
+        replay = Replay(source, "nova-cow", DEFAULTS["machine"], None, DEFAULTS["medium"], {}, "site", "6.1", 1 << 14)
+        found.append(dataclasses.asdict(replay.run(False, None, lambda asked=asked: next(asked) >= 0)))
+    assert found[0] == found[1] and found[0]["repeated"] > 250
+
+
 class Late(Stage):
     """A trailing stage that keeps what it is given, and fails at the event of the number `failing`."""
 
@@ -80,9 +136,9 @@ def test_a_stage_sees_the_same_events_in_buffers_that_grow(room):
         loop, source = loop_of(late, room)
         stages = loop.stages
         if on_two:
-            with trailing(loop):
+            with trailing(loop, lambda: True) as take:
                 for batch in source.batches(70):
-                    loop.take(batch)
+                    take(batch)
             assert late.thread != threading.get_ident()
         else:
             for batch in source.batches(70):
@@ -97,9 +153,9 @@ def test_the_error_of_a_stage_is_raised_and_the_thread_ends():
     loop, source = loop_of(late, 50)
 
     def work():
-        with trailing(loop):
+        with trailing(loop, lambda: True) as take:
             for batch in source.batches(70):
-                loop.take(batch)
+                take(batch)
 
     with pytest.raises(ScmsimError, match="the stage failed"):
         work()
