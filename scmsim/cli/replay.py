@@ -90,7 +90,7 @@ experiment such as quickstart.""",
 @click.option(
     "--jobs",
     type=click.IntRange(1),
-    help="CPUs to use; file systems run in parallel, on two CPUs each if there are enough.  [default: all]",
+    help="CPUs to use; file systems run in parallel, and on two CPUs each while some are free.  [default: all]",
 )
 @click.option("--sync-at-end", is_flag=True, help="Write back and count all dirty data at the end, like sync(2).")
 @click.option(
