@@ -18,12 +18,14 @@ from scmsim.mmu import host
 from scmsim.mmu.presets import timing
 from scmsim.paging import _choice as choice
 from scmsim.pipeline.arguments import Params, Progress, machine_table, model_params, tables_in
+from scmsim.pipeline.at_once import SecondCpu
 from scmsim.pipeline.caches import CacheStage
 from scmsim.pipeline.failing_calls import MOST_AT_ONCE
 from scmsim.pipeline.footprints import FootprintStage
 from scmsim.pipeline.load import check_sites
 from scmsim.pipeline.periods import PeriodDetector, parts
 from scmsim.pipeline.stages import (
+    EVENTS_PER_OPERATION,
     BackgroundStage,
     CounterIndex,
     Faults,
@@ -41,10 +43,6 @@ from scmsim.trace.reading.report import missed, rough
 
 _LOG = logging.getLogger("scmsim")
 _FILE_TIMES = "timestamp_tick"  # parameter of the models whose files' times follow the trace's clock
-# Capacity of the event buffer, per operation of a chunk.  A stage begins each buffer with cold caches, because the other stages
-# have used them.
-# 2 instead of 1 saves up to 6 % of a replay, 4 saves no more where operations have few events.
-EVENTS_PER_OPERATION = 2
 _FASTEST = 20  # minimum plausible mean time per call, ns; a faster trace has no real timestamps
 _LEFT = {  # fields of a space report: data that was not written back
     "dirty_bytes": "the page cache are dirty",
@@ -143,7 +141,7 @@ class Replay:
         self.loop.stages = [medium if stage is self.medium else stage for stage in self.loop.stages]
         self.medium, self.skips_passes = medium, False
 
-    def run(self, sync_at_end: bool, progress: Progress | None, second_cpu: Callable[[], bool] = lambda: False) -> Run:
+    def run(self, sync_at_end: bool, progress: Progress | None, second_cpu: SecondCpu = lambda: False) -> Run:
         """Replay the whole trace and collect the counts; use a second thread once `second_cpu()` returns True."""
         run = self.result
         run.params |= {**self.params, **self.paging.params}

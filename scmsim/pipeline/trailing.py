@@ -12,15 +12,15 @@ from queue import SimpleQueue
 
 import numpy as np
 
+from scmsim.pipeline.at_once import SecondCpu
 from scmsim.pipeline.periods import Watched
-from scmsim.pipeline.stages import Loop, Stage
+from scmsim.pipeline.stages import EVENTS_PER_OPERATION, Loop, Stage
 
 # Operations of a batch on two threads, so that the events on their way from one CPU to the other fit in its caches: with 1 << 16,
 # nova-cow on two CPUs was 1.3 times as fast as on one, with 1 << 14 1.5 to 1.7 times.
 CHUNK = 1 << 14
 # Buffers of events that wait or are being processed, besides the one that the model fills; with 2, a CPU waits between batches.
 _BUFFERS = 4
-_EVENTS = 2 * CHUNK  # of a buffer
 _Buffers = tuple[np.ndarray, np.ndarray]  # events of the model, and rows of the counters
 
 
@@ -32,7 +32,7 @@ class Trailing(Stage):
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._free: SimpleQueue[_Buffers] = SimpleQueue()
         self._error: BaseException | None = None
-        room = min(len(loop.model.out), _EVENTS)
+        room = min(len(loop.model.out), EVENTS_PER_OPERATION * CHUNK)
         for _ in range(_BUFFERS):
             self._free.put((loop.model.buffer(room), np.zeros(room, np.int64)))
         loop.model.out, loop.bins = loop.model.buffer(room), np.zeros(room, np.int64)
@@ -93,7 +93,7 @@ class Trailing(Stage):
 
 
 @contextmanager
-def trailing(loop: Loop, second_cpu: Callable[[], bool]) -> Iterator[Callable[[np.recarray], None]]:
+def trailing(loop: Loop, second_cpu: SecondCpu) -> Iterator[Callable[[np.recarray], None]]:
     """Yield a function that replays a batch as `loop.take` does.
 
     It calls `second_cpu` before each batch.  From the first True until the end of the block, the loop's stages that set `trails`

@@ -63,7 +63,7 @@ def test_several_models_have_the_same_figures(jobs, given):
 
 
 class Waiting:
-    """A source whose second pass, the one of the longer model, waits after a batch until the other model has ended."""
+    """A source for two models; the model that starts second waits after each batch until the other model has ended."""
 
     def __init__(self, source, ended):
         self.source, self.ended, self.passes = source, ended, itertools.count()
