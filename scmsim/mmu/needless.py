@@ -6,12 +6,17 @@ all later touches hit.  These hits matter only for the final order of the pages,
 touches.  Therefore the first touch of each page is looked up, and the last one only if the order would differ without
 it.  A sequence is cut into stretches that are as long as possible.
 
-Under a replacement rule other than LRU, a stretch has one page: a touch that repeats the previous touch of its set changes
-nothing (Puzak's trace stripping, 1985), except under SRRIP.  Kaplan, Smaragdakis and Wilson (SIGMETRICS 1999) drop LRU touches in
-the same way.
+Under tree-PLRU a touched page surely stays while log2(ways) other pages are touched (Reineke et al., "Timing predictability of
+cache replacement policies", Real-Time Systems 37, 2007), so a stretch has at most log2(ways) + 1 pages.  The victim of a miss
+depends on the order of the last touches before that miss, so the touches that this order needs are kept before the first touch of
+each page, not only at the end of a stretch.
+
+Under the other rules a stretch has one page: a touch that repeats the previous touch of its set changes nothing (Puzak's trace
+stripping, 1985), except under SRRIP.  Kaplan, Smaragdakis and Wilson (SIGMETRICS 1999) drop LRU touches in the same way.
 """
 
 from scmsim.jit import kernel, subroutine
+from scmsim.mmu.state import TREE
 
 MOST = 64  # most pages of a stretch
 
@@ -25,11 +30,11 @@ def mark_needed(kept, uses, stretch, pages, touches):
     kept : bool array
         By touch: whether it must be looked up; filled in.
     uses : int array, shape (names, 2)
-        Index of the first and last touch of each page in the stretch; all -1 before and after the call.
+        Index of the last touch that is kept, and of the last touch, of each page in the stretch; all -1 before and after the call.
     stretch : int array, shape (MOST,)
         Scratch space.
     pages : record array
-        `name`, and `sure`: how many pages surely stay in the set (0: each touch is looked up).
+        `name`, `policy`, and `sure`: how many pages surely stay in the set (0: each touch is looked up).
     touches : int array
         Row of `pages` of each touch.
     """
@@ -37,26 +42,28 @@ def mark_needed(kept, uses, stretch, pages, touches):
     for t in range(len(touches)):
         page, sure = pages[touches[t]].name, pages[touches[t]].sure
         kept[t] = sure == 0
-        if sure == 0:
+        if kept[t]:
             continue
         # a repeat within the stretch is a sure hit: only note it as the page's last touch
         if uses[page, 0] >= start:
             uses[page, 1] = t
             continue
+        if count == sure or pages[touches[t]].policy == TREE:
+            _settle(kept, uses, stretch, count)
         if count == sure:
-            _end(kept, uses, stretch, count)
             start, count = t, 0
         stretch[count] = page
         count += 1
         uses[page, 0], uses[page, 1] = t, t
-    _end(kept, uses, stretch, count)
+        kept[t] = True
+    _settle(kept, uses, stretch, count)
     for t in range(len(touches)):
         uses[pages[touches[t]].name] = -1
 
 
 @subroutine
-def _end(kept, uses, stretch, count):
-    """End a stretch: sort its pages by their last touches, and keep a last touch only where the order needs it."""
+def _settle(kept, uses, stretch, count):
+    """Sort the pages of a stretch by their last touches, and keep a last touch where the kept touches have another order."""
     for i in range(1, count):
         page, at = stretch[i], i
         while at > 0 and uses[stretch[at - 1], 1] > uses[page, 1]:
@@ -65,10 +72,8 @@ def _end(kept, uses, stretch, count):
         stretch[at] = page
     reached = -1
     for i in range(count):
-        first, last = uses[stretch[i], 0], uses[stretch[i], 1]
-        kept[first] = True
-        if first < reached:
-            kept[last] = True
-            reached = last
-        else:
-            reached = first
+        page = stretch[i]
+        if uses[page, 0] < reached:
+            uses[page, 0] = uses[page, 1]
+            kept[uses[page, 1]] = True
+        reached = uses[page, 0]

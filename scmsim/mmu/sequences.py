@@ -6,16 +6,16 @@ A sequence keeps only the touches that must be looked up (`needless.py`).
 """
 
 from scmsim.jit import outlined, subroutine
+from scmsim.mmu.look_up import NO_TAG, NO_VERSIONS
 from scmsim.mmu.needless import mark_needed
-from scmsim.mmu.set_states import NONE, forget
-from scmsim.mmu.state import BOTH, RANDOM, ROW_SHIFT
+from scmsim.mmu.state import BITS, ROW_SHIFT
 
 ANY = -2  # key of a chunk's arrangement that fits all objects: the chunk touches none
-NO_SHORT_WAY = -1  # in place of a rule of replacement: the set has more than 8 slots
+NONE = -1
 
 
 @outlined
-def arranged(s, known, number, piece, key):
+def arranged(known, number, piece, key):
     """Set a chunk's sequences for the objects of a slice, identified by `key`; build the sequences if they are new."""
     m, chunk = known.memo[0], known.chunks[number]
     at = chunk.arranged
@@ -27,22 +27,21 @@ def arranged(s, known, number, piece, key):
             m.order_used + room > m.order.size or m.touches_used + room > m.touches.size
             or m.sequences_known + room > m.sequences.size or m.lists == m.arranged.size
         ):  # fmt: skip
-            forget_all(s, known)
+            forget_all(known)
         at = m.lists
         m.lists += 1
         made = m.arranged[at]
         made.first, made.next = m.order_used, chunk.arranged
-        own = _arrange(known, s.filling == BOTH, number, piece)
+        own = _arrange(known, number, piece)
         made.end, made.key = m.order_used, key if own else ANY
         chunk.arranged = at
     chunk.key, chunk.first, chunk.end = m.arranged[at].key, m.arranged[at].first, m.arranged[at].end
 
 
 @subroutine
-def forget_all(s, known):
-    """Forget all sequences and their transitions."""
+def forget_all(known):
+    """Forget all sequences."""
     m = known.memo[0]
-    forget(s, m)
     m.order_used, m.touches_used, m.sequences_known, m.lists = 0, 0, 0, 0
     m.sequence_slots[:] = 0
     for k in range(len(known.chunks)):
@@ -50,8 +49,8 @@ def forget_all(s, known):
 
 
 @subroutine
-def _arrange(known, states, number, piece):
-    """Make the sequences of a chunk; return whether the chunk touches objects.  `states`: whether set states are numbered."""
+def _arrange(known, number, piece):
+    """Make the sequences of a chunk; return whether the chunk touches objects."""
     m, chunk, rows = known.memo[0], known.chunks[number], known.rows
     first, end = known.bounds[number], known.bounds[number + 1]
     count, chunk.stores = 0, 0
@@ -67,10 +66,10 @@ def _arrange(known, states, number, piece):
         t, place, begins = known.heads[k], 0, m.touches_used
         while t != NONE:
             if known.kept[t]:
-                _keep(m, rows[t], place)
+                _keep(m, known.pages, rows[t], place)
             place += 1
             t = known.links[t]
-        _end(m, known.pages, begins, place, states)
+        _end(m, known.pages, begins, place)
     fixed, count = count, 0
     for t in range(first, end):
         touch = int(known.touches[t])
@@ -84,11 +83,11 @@ def _arrange(known, states, number, piece):
     for t in range(count):
         if known.kept[t]:
             if m.touches_used > begins and known.pages[rows[t]].at != known.pages[m.touches[begins].page].at:
-                _end(m, known.pages, begins, t - passed, states)
+                _end(m, known.pages, begins, t - passed)
                 begins, passed = m.touches_used, t
-            _keep(m, rows[t], t - passed)
+            _keep(m, known.pages, rows[t], t - passed)
     if count > 0:
-        _end(m, known.pages, begins, count - passed, states)
+        _end(m, known.pages, begins, count - passed)
     return fixed < end - first
 
 
@@ -125,14 +124,15 @@ def _mark_by_set(known, count):
 
 
 @subroutine
-def _keep(m, row, place):
+def _keep(m, pages, row, place):
     """Append a touch to the sequence that is being made."""
-    m.touches[m.touches_used].page, m.touches[m.touches_used].number = row, place
+    made = m.touches[m.touches_used]
+    made.tag, made.page, made.number = pages[row].tag, row, place
     m.touches_used += 1
 
 
 @subroutine
-def _end(m, pages, begins, count, states):
+def _end(m, pages, begins, count):
     """End the sequence of the touches from `begins` on; reuse an equal sequence if there is one.
 
     `count` is the number of its touches, dropped ones included.
@@ -150,9 +150,12 @@ def _end(m, pages, begins, count, states):
         slot = (slot + 1) & mask
     else:
         page, made = pages[m.touches[begins].page], m.sequences[m.sequences_known]
-        made.row, made.recent, made.count = page.at >> ROW_SHIFT, page.recent, count
+        made.row, made.count = page.at >> ROW_SHIFT, count
         made.first, made.end, made.was = begins, m.touches_used, 0
-        made.is_numbered = states and page.policy != NO_SHORT_WAY and page.policy != RANDOM
+        # bit-PLRU has no versions because a touch may clear the marks of earlier touches
+        has_versions = page.is_short and page.policy != BITS
+        made.l1, made.policy, made.ways = page.l1, page.policy if has_versions else NO_VERSIONS, page.ways
+        made.recent, made.tag = page.recent, page.tag if kept == 1 else NO_TAG
         m.sequences_known += 1
         m.sequence_slots[slot] = m.sequences_known
     m.order[m.order_used] = m.sequence_slots[slot] - 1

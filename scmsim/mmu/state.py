@@ -103,8 +103,7 @@ MMU = np.dtype(
             ("listed", "u1", (ROWS,)),  # 1: the set at this row is in `filled_set`, or need never be added
             ("filled", "i8"),  # number of TLB sets that received a page since everything was flushed
             ("filled_set", "i8", (ROWS,)),  # first slots of the `filled` sets
-            # by row: the number of the state that the set is in (set_states.py), EMPTY: not known
-            ("known", "i4", (ROWS,)),
+            ("known", "i8", (ROWS,)),  # by row: version of the set's content (look_up.py), EMPTY: not known
             ("walk_slots", "i8", (2,)),  # slots of page-walk caches and nested TLB: [first, end)
             ("filling", "i8"),
             # second-level array that victims of this log2 size enter; [0] fetches, [1] data

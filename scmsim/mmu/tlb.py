@@ -44,7 +44,7 @@ def note_filled(s, at):
 
 @inlined
 def note_changed(s, at):
-    """Mark the state of the set at `at` as unknown, because the set changes or may change."""
+    """Mark the version of the set at `at` as unknown, because the set changes or may change."""
     s.known[at >> ROW_SHIFT] = EMPTY
 
 
@@ -91,12 +91,32 @@ def touch(s, t, tag, page):
     """Look up the tag of page number `page` in array `t`, and insert the tag on a miss; return True on a hit."""
     if t.policy == LRU and t.lanes <= LANES:
         return touch_short(s, t, tag, page)
+    if t.policy == TREE and t.lanes == 8:
+        at = first_slot(t, page)
+        note_changed(s, at)
+        return touch_tree(s, at, t.ways, recent_slot(t, at), tag)
     return touch_otherwise(s, t, tag, page)
+
+
+@subroutine
+def touch_tree(s, at, ways, recent, tag):
+    """Do `touch` for tree-PLRU and the set of up to 8 ways at `at`, without noting a changed set."""
+    way = find8(s.tag, at, tag)
+    is_hit = way >= 0
+    if not is_hit:
+        note_filled(s, at)
+        way = find8(s.tag, at, EMPTY)
+        if not 0 <= way < ways:
+            way = victim_in_tree(s, at, ways)
+        s.tag[at + way] = tag
+    use_in_tree(s, at, ways, way)
+    s.tag[recent] = tag
+    return is_hit
 
 
 @outlined
 def touch_otherwise(s, t, tag, page):
-    """Do `touch` for replacement rules other than LRU, or sets of more than 16 ways."""
+    """Do `touch` for all other replacement rules and numbers of ways."""
     at = first_slot(t, page)
     note_changed(s, at)
     if t.policy == LRU:
@@ -145,10 +165,7 @@ def use(s, t, at, way, distance):
             tags[at + w] = tags[at + w - 1]
         tags[at] = tag
     elif t.policy == TREE:
-        node = way + t.ways
-        while node > 1:  # a node's bit names the half to be replaced next: the half not used now
-            marks[at + (node >> 1)] = 1 - (node & 1)
-            node >>= 1
+        use_in_tree(s, at, t.ways, way)
     elif t.policy == BITS:
         # bit-PLRU: when every bit is set, all but the newest are cleared
         marks[at + way] = 1
@@ -159,6 +176,24 @@ def use(s, t, at, way, distance):
             marks[at + w] = w == way
     elif t.policy == SRRIP:
         marks[at + way] = distance
+
+
+@inlined
+def use_in_tree(s, at, ways, way):
+    """Update the tree of a tree-PLRU set for the use of a way; a node's bit names the half to be replaced next, not used now."""
+    node = way + ways
+    while node > 1:
+        s.mark[at + (node >> 1)] = 1 - (node & 1)
+        node >>= 1
+
+
+@inlined
+def victim_in_tree(s, at, ways):
+    """Return the way that a full tree-PLRU set replaces next."""
+    node = 1
+    while node < ways:
+        node = 2 * node + s.mark[at + node]
+    return node - ways
 
 
 @outlined
@@ -196,10 +231,7 @@ def victim(s, t, at):
         s.seed = x
         return ((x >> 20) & 0xFFFFFFFF) % t.ways
     if t.policy == TREE:
-        node = 1
-        while node < t.ways:
-            node = 2 * node + marks[at + node]
-        return node - t.ways
+        return victim_in_tree(s, at, t.ways)
     if t.policy == BITS:
         for w in range(t.ways):
             if marks[at + w] == 0:

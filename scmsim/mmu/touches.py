@@ -3,7 +3,7 @@
 A table of touches is prepared once for a machine.  It consists of chunks; a chunk is a part of a system call.  A slice of the
 table (records.SLICE) names the chunks that are touched before an event.  Each touch is one look-up, counted in the event's row of
 counters.  The touches of a chunk go through one set of a first-level array after another, and on to the second level in that
-order (`sequences.py`).  The effect of a sequence of touches on its set is remembered for each state of the set (`set_states.py`).
+order (`sequences.py`).  A sequence that would change nothing in its set is skipped (`look_up.py`).
 All pages are in the kernel's half of the address space.
 """
 
@@ -15,10 +15,10 @@ import numpy as np
 from scmsim.core.records import LOAD, STORE
 from scmsim.jit import inlined
 from scmsim.mmu.columns import BLOCK, LOOKUPS
+from scmsim.mmu.look_up import SHORT, look_up_sequence
 from scmsim.mmu.needless import MOST
-from scmsim.mmu.sequences import ANY, NO_SHORT_WAY, arranged
-from scmsim.mmu.set_states import NONE, SHORT, look_up_sequence, play, recall
-from scmsim.mmu.state import ADDRESS, EMPTY, LRU, ON_WALK, ROWS, SRRIP, empty
+from scmsim.mmu.sequences import ANY, NONE, arranged
+from scmsim.mmu.state import ADDRESS, EMPTY, LRU, ON_WALK, ROWS, SRRIP, TREE, empty
 
 PLACE = np.dtype(
     [
@@ -39,7 +39,8 @@ PAGE = np.dtype(  # two rows for each PLACE: for loads and for stores
             ("at", "i4"),  # first slot of its set
             ("recent", "i4"),  # slot that names the page used last in that set
             ("ways", "i4"),
-            ("policy", "i4"),  # NO_SHORT_WAY if a set has more than 8 slots
+            ("policy", "i4"),
+            ("is_short", "i4"),  # 1: a set has 8 slots or fewer
             ("code", "i4"),
             ("order", "i4"),
             ("kind", "i4"),
@@ -63,63 +64,41 @@ CHUNK = np.dtype(
     )
 )
 ARRANGED = np.dtype((np.record, [("key", "i4"), ("first", "i4"), ("end", "i4"), ("next", "i4")]))
-TOUCH = np.dtype((np.record, [("page", "i4"), ("number", "i4")]))  # row of PAGE; number of the touch in its sequence
+# page: row of PAGE; number: of the touch in its sequence
+TOUCH = np.dtype((np.record, [("tag", "i8"), ("page", "i4"), ("number", "i4")]))
 SEQUENCE = np.dtype(
     (
         np.record,
         [
-            ("row", "i4"),  # row of its set, which starts at slot row << ROW_SHIFT
-            ("was", "i4"),  # state of the set before the sequence; the next four fields depend on that state
-            ("becomes", "i4"),  # state of the set after the sequence
-            ("idle", "i4"),  # 1: nothing misses or changes
-            ("missed", "i4"),  # first of its misses in MEMO.missed
-            ("missed_behind", "i4"),
-            ("count", "i4"),  # number of its touches
+            # a run changes nothing if its set has this version (0: none), or if this tag is in slot `recent`
+            ("was", "i8"),
+            ("tag", "i8"),  # of the only page that must be looked up; NO_TAG: there are several
             ("recent", "i4"),  # slot that names the page used last in its set
+            ("row", "i4"),  # row of its set, which starts at slot row << ROW_SHIFT
+            ("l1", "i4"),
+            ("policy", "i4"),  # NO_VERSIONS: its set has no versions
+            ("ways", "i4"),
+            ("count", "i4"),  # number of its touches
             ("first", "i4"),  # first of the touches that are looked up
             ("end", "i4"),
-            ("is_numbered", "i4"),  # 1: the states of its set have numbers
         ],
     )
 )
-TRANSITION = np.dtype(
-    (
-        np.record,
-        [
-            ("was", "i4"),
-            ("becomes", "i4"),
-            ("idle", "i4"),
-            ("missed", "i4"),
-            ("missed_behind", "i4"),
-            ("first", "i4"),  # first touch of its sequence
-        ],
-    )
-)
-MISS = np.dtype((np.record, [("vaddr", "i8"), ("code", "i4"), ("order", "i4"), ("number", "i8")]))
 _ORDER, _TOUCHES, _SEQUENCES, _LISTS = 1 << 20, 1 << 20, 1 << 17, 1 << 16
-_STATES, _TRANSITIONS, _MISSES = 1 << 14, 1 << 17, 1 << 17
-MEMO = np.dtype(  # arranged sequences and seen transitions; cleared as a whole when an array is full
+MEMO = np.dtype(  # arranged sequences; cleared as a whole when an array is full
     (
         np.record,
         [
-            ("tags", "i8", (SHORT * _STATES,)),  # tags of the slots of a set, by number of its state, from 1
-            ("marks", "u1", (SHORT * _STATES,)),
-            ("recent", "i8", (_STATES,)),  # tag of the page used last
-            ("states", "i8"),
+            ("version", "i8"),  # the newest version of a set
+            ("tags", "i8", (SHORT,)),  # copy of a set
+            ("marks", "u1", (SHORT,)),
             ("order_used", "i8"),
             ("touches_used", "i8"),
             ("sequences_known", "i8"),
             ("lists", "i8"),
-            ("count", "i8"),  # transitions
-            ("misses", "i8"),
-            # hash tables of the numbers (from 1) of states, sequences and transitions
-            ("state_slots", "i4", (2 * _STATES,)),
-            ("sequence_slots", "i4", (2 * _SEQUENCES,)),
-            ("transition_slots", "i4", (2 * _TRANSITIONS,)),
+            ("sequence_slots", "i4", (2 * _SEQUENCES,)),  # hash table of the numbers of sequences, from 1
             ("sequences", SEQUENCE, (_SEQUENCES,)),
             ("order", "i4", (_ORDER,)),  # indices of rows of `sequences`
-            ("transitions", TRANSITION, (_TRANSITIONS,)),
-            ("missed", MISS, (_MISSES,)),
             ("touches", TOUCH, (_TOUCHES,)),
             ("arranged", ARRANGED, (_LISTS,)),
         ],
@@ -211,7 +190,8 @@ def _keys(places: np.ndarray, objects: np.ndarray) -> np.ndarray:
 def _sure(s: np.void, pages: np.ndarray) -> np.ndarray:
     """Return how many pages surely stay in the set of each page, see `needless`; 0 if a second-level hit fills no first level."""
     array, policy = s["array"], s["array"]["policy"]
-    stay = np.select([policy == LRU, policy == SRRIP], [array["ways"], 0], 1)
+    in_tree = 1 + np.log2(np.maximum(array["ways"], 1)).astype(int)
+    stay = np.select([policy == LRU, policy == TREE, policy == SRRIP], [array["ways"], in_tree, 0], 1)
     found: np.ndarray = np.minimum(stay[pages["l1"]], MOST)
     return found if s["filling"] != ON_WALK else 0 * found
 
@@ -231,7 +211,7 @@ def _on_machine(s: np.void, places: np.ndarray) -> np.ndarray:
             row["l1"], row["order"], row["code"] = kind["l1"], order, code
             row["at"], row["ways"] = t["first"] + index * t["lanes"], t["ways"]
             row["recent"] = t["recent"] + (row["at"] - t["first"] >> t["recent_shift"])
-            row["policy"] = t["policy"] if t["lanes"] == SHORT else NO_SHORT_WAY
+            row["policy"], row["is_short"] = t["policy"], t["lanes"] == SHORT
             for name in ("vaddr", "kind", "which"):
                 row[name] = places[name][at]
             pages[2 * at + stores] = row
@@ -250,14 +230,12 @@ def look_up_touches(s, c, known, piece):
         chunk = known.chunks[number]
         key = known.keys[0, min(piece.objects[0], most)] + known.keys[1, min(piece.objects[1], most)]
         if chunk.key != key and chunk.key != ANY:
-            arranged(s, known, number, piece, key)
+            arranged(known, number, piece, key)
         c.at[LOOKUPS] += chunk.loads
         c.at[LOOKUPS + BLOCK] += chunk.stores
         for k in range(chunk.first, chunk.end):
             sequence = m.sequences[m.order[k]]
-            if s.known[sequence.row] != sequence.was and not recall(s, m, sequence):
-                look_up_sequence(s, c, m, known.pages, sequence)
-            elif sequence.idle:
+            if (s.known[sequence.row] == sequence.was) | (s.tag[sequence.recent] == sequence.tag):
                 s.now += sequence.count
             else:
-                play(s, c, m, sequence)
+                look_up_sequence(s, c, m, known.pages, sequence)
