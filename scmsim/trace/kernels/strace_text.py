@@ -14,9 +14,10 @@ from scmsim.trace.kernels import strace_words as words
 # Columns of a row:
 # - START, END: limits of the line in the text
 # - FD, RAW: descriptor, and index of its text <PATH> (-1: none); for an open, those of its result
-# - ASKED: bytes asked for; for a stat, the file's length, NO_LENGTH or IS_DIRECTORY; for an lseek, whether it is to the end
+# - ASKED: bytes asked for; for a stat, the file's length, NO_LENGTH or IS_DIRECTORY; for an lseek, whether it is to the end; for
+#   an open, whether it printed RAW as PATH was asked for
 # - BASE, PATH, FLAGS: for a call on a path, indices of the texts of its directory argument, its path (without quotes) and its
-#   flags; -1: none.  FLAGS of an fcntl is its command, of a NAMED call its name
+#   flags; -1: none.  FLAGS of an fcntl or ioctl is its command, of a NAMED call its name
 # - BASE2, PATH2: those of a second path
 # - ERROR: 0: none, 1: ENOENT, 2: another error
 CALL, START, END, PID, TIME, FD, RAW, ASKED, OFFSET, RESULT, BASE, PATH, FLAGS, ERROR, BASE2, PATH2 = range(16)
@@ -27,15 +28,16 @@ NO_LENGTH, IS_DIRECTORY = -1, -2
 # w flags, m mode, M mode or nothing, . any others after a comma, * any others
 ARGUMENTS = {
     "read": "fdc", "write": "fdc", "pread64": "fdco", "pwrite64": "fdco", "lseek": "fs", "fstat": "fi", "ftruncate": "fo",
-    "getdents64": "f.", "fcntl": "fw*", "fsync": "f", "fdatasync": "f", "close": "f", "open": "pwM", "openat": "bpwM",
-    "creat": "pm", "unlink": "p", "unlinkat": "bpw", "rmdir": "p", "mkdir": "pm", "mkdirat": "bpm", "access": "pw",
-    "faccessat": "bpw", "stat": "pi", "lstat": "pi", "newfstatat": "bpiw", "rename": "pp", "renameat": "bpbp",
-    "renameat2": "bpbpw", "link": "pp", "linkat": "bpbpw", "": "*",
+    "getdents64": "f.", "fcntl": "fw*", "ioctl": "fw*", "fsync": "f", "fdatasync": "f", "close": "f", "open": "pwM",
+    "openat": "bpwM", "creat": "pm", "unlink": "p", "unlinkat": "bpw", "rmdir": "p", "mkdir": "pm", "mkdirat": "bpm",
+    "access": "pw", "faccessat": "bpw", "stat": "pi", "lstat": "pi", "newfstatat": "bpiw", "statx": "bpwwi", "rename": "pp",
+    "renameat": "bpbp", "renameat2": "bpbpw", "link": "pp", "linkat": "bpbpw", "": "*",
 }  # fmt: skip
 NAMES = tuple(ARGUMENTS)
 (
-    READ, WRITE, PREAD, PWRITE, LSEEK, FSTAT, FTRUNCATE, GETDENTS, FCNTL, FSYNC, FDATASYNC, CLOSE, OPEN, OPENAT, CREAT, UNLINK,
-    UNLINKAT, RMDIR, MKDIR, MKDIRAT, ACCESS, FACCESSAT, STAT, LSTAT, NEWFSTATAT, RENAME, RENAMEAT, RENAMEAT2, LINK, LINKAT, NAMED,
+    READ, WRITE, PREAD, PWRITE, LSEEK, FSTAT, FTRUNCATE, GETDENTS, FCNTL, IOCTL, FSYNC, FDATASYNC, CLOSE, OPEN, OPENAT, CREAT,
+    UNLINK, UNLINKAT, RMDIR, MKDIR, MKDIRAT, ACCESS, FACCESSAT, STAT, LSTAT, NEWFSTATAT, STATX, RENAME, RENAMEAT,
+    RENAMEAT2, LINK, LINKAT, NAMED,
 ) = range(len(NAMES))  # fmt: skip
 MOST_TEXTS = 7  # maximum number of texts per line: two of BASE, PATH and its ABOVE; FLAGS or RAW
 # Columns of a text:
@@ -60,9 +62,12 @@ _MOST_PID = 10**7  # Linux allows 2^22; larger numbers are times
 _FNV, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
 _SET, _CUR, _AT_END = np.frombuffer(b"SEEK_SET)SEEK_CUR)SEEK_END)", np.uint8).reshape(3, 9)
 _HERE, _NO_ENTRY, _NULL = (np.frombuffer(text, np.uint8) for text in (b"AT_FDCWD", b"ENOENT ", b"NULL"))
-_STAT, _KIND_REG, _KIND_DIR, _SIZE, _DOTS = (
-    np.frombuffer(text, np.uint8) for text in (b"{st_mode=S_IF", b"REG|", b"DIR|", b"st_size=", b", ...}")
-)
+_STAT, _KIND_REG, _KIND_DIR, _SIZE, _DOTS, _MASK, _ATTRIBUTES, _STATX_KIND, _STATX_SIZE = (
+    np.frombuffer(text.encode(), np.uint8)
+    for text in (
+        "{st_mode=S_IF", "REG|", "DIR|", ", st_size=", ", ...}", "{stx_mask=", ", stx_attributes=", ", stx_mode=S_IF", ", stx_size="
+    )
+)  # fmt: skip
 _SPACE, _DOT, _MORE, _LESS, _CLOSE, _EQUAL, _ESCAPE, _MINUS, _NEWLINE, _E, _SLASH, _OPENS, _LOW = np.frombuffer(
     b" .><)=\\-\nE/(_", np.uint8
 )
@@ -204,7 +209,7 @@ def _path(text, at, end, row, texts):
     first, at = at + 1, words.path(text, at, end)
     if at < 0:
         return -1
-    is_stat = row[CALL] == NEWFSTATAT or row[CALL] == FACCESSAT
+    is_stat = row[CALL] == NEWFSTATAT or row[CALL] == STATX or row[CALL] == FACCESSAT
     start = texts[0][row[BASE], FIRST] if is_stat else 0
     if is_stat and at == first + 1 and text[start] <= _NINE:
         row[BASE] = -1
@@ -228,15 +233,21 @@ def _seek(text, at, end, row):
 @subroutine
 def _structure(text, at, end, row):
     """Parse the structure of a stat of a file or directory, or its address."""
-    kind, row[ASKED] = words.literal(text, at, end, _STAT), NO_LENGTH
+    is_statx, row[ASKED] = row[CALL] == STATX, NO_LENGTH
+    if is_statx:
+        kind = words.literal(text, words.words(text, words.literal(text, at, end, _MASK), end), end, _ATTRIBUTES)
+        kind = words.literal(text, words.words(text, kind, end), end, _STATX_KIND)
+    else:
+        kind = words.literal(text, at, end, _STAT)
     if kind < 0:
         null = words.literal(text, at, end, _NULL)
         return null if null >= 0 else words.pointer(text, at, end)
     is_dir = words.literal(text, kind, end, _KIND_DIR) >= 0
     if not is_dir and words.literal(text, kind, end, _KIND_REG) < 0:
         return -1
-    at = words.comma(text, words.octal(text, kind + len(_KIND_REG), end), end)
-    length, at = words.number(text, words.literal(text, at, end, _SIZE), end)
+    at = words.octal(text, kind + len(_KIND_REG), end)
+    at = words.literal(text, at, end, _STATX_SIZE) if is_statx else words.literal(text, at, end, _SIZE)
+    length, at = words.number(text, at, end)
     row[ASKED] = IS_DIRECTORY if is_dir else length
     return words.literal(text, at, end, _DOTS)
 
@@ -301,6 +312,19 @@ def _error(text, at, end, row):
 
 
 @subroutine
+def _is_inside(text, path, raw, spans):
+    """Return whether a text is another one without its brackets."""
+    first, start = spans[path, FIRST], spans[raw, FIRST] + 1
+    length = spans[path, LAST] - first
+    if spans[raw, LAST] - 1 - start != length:
+        return False
+    k = 0
+    while k < length and text[first + k] == text[start + k]:
+        k += 1
+    return k == length
+
+
+@subroutine
 def _result(text, at, end, row, texts):
     """Parse `) = RESULT` and an optional time in <> at the end of the line; return whether the line has them."""
     if at < 0 or at >= end or text[at] != _CLOSE:
@@ -315,7 +339,7 @@ def _result(text, at, end, row, texts):
         return _error(text, at, end, row)
     if OPEN <= row[CALL] <= CREAT:
         at = _descriptor(text, at, end, row, texts)
-        row[RESULT] = row[FD]
+        row[RESULT], row[ASKED] = row[FD], row[RAW] >= 0 and _is_inside(text, row[PATH], row[RAW], texts[0])
     elif row[CALL] == NAMED and words.pointer(text, at, end) >= 0:
         at = words.pointer(text, at, end)
     else:

@@ -77,9 +77,9 @@ def _whole_lines(given: Input, what: str, size: int) -> Iterator[bytes]:
 
 def _pieces(given: Input, text: bytes, size: int) -> Iterator[bytes]:
     """Yield whole lines with Linux's line ends: all at once, or in pieces if the lines are very short."""
-    if b"\r\n" in text:
+    if b"\r" in text:
         text = text.replace(b"\r\n", b"\n")
-    if b"\n" * _BLANKS in text or (len(text) > _BLANKS and not text.strip()):
+    if b"\n" * _BLANKS in text or (len(text) > _BLANKS and text.isspace()):
         raise UsageError(
             f"{given.path!r} has very many blank lines in a row; if it is not damaged, remove them with: grep -v '^ *$'"
         )

@@ -35,7 +35,9 @@ from scmsim.trace.syscalls.text import unescape
 
 _MOST_FD = 1 << 16  # a larger descriptor is left to the patterns
 _UNKNOWN_FLAGS = re.compile(r"O_PATH|O_TMPFILE|AT_EMPTY_PATH|RENAME_EXCHANGE|^\|").search
-_COMMAND = re.compile(r"F_(?!DUPFD|SETFD|SETFL|GETFL)").match  # commands of fcntl without effect on the trace
+# commands without effect on the trace: locks and terminals are the most frequent
+_FCNTL = re.compile(r"F_(?!DUPFD|SETFD|SETFL|GETFL)").match
+_IOCTL = re.compile(r"TC|TIOC|FION").match
 _CREAT = "O_WRONLY|O_CREAT|O_TRUNC"  # flags that creat() implies
 
 
@@ -94,7 +96,8 @@ class BulkLines:
         strace_text.take_apart(np.frombuffer(block, np.uint8), self.rows, self.spans, heads, np.zeros(1, "i8"))
         self.texts = _Texts(strace_text, block, self.spans, heads)
         self._look_up(strace_text.NAMED, COUNTED.get)
-        self._look_up(strace_text.FCNTL, _COMMAND)
+        self._look_up(strace_text.FCNTL, _FCNTL)
+        self._look_up(strace_text.IOCTL, _IOCTL)
 
     def _look_up(self, call: int, reason_of: Callable[[str], object]) -> None:
         """Leave the calls without a reason, by their column FLAGS, to the patterns."""
@@ -165,27 +168,11 @@ class BulkLines:
 
     def _as_calls(self, rows: np.ndarray, now: np.ndarray, task: np.ndarray, slot: np.ndarray) -> np.ndarray:
         text, kernel = self.text, self.calls
-        ops = np.array(
-            [
-                READ,
-                WRITE,
-                READ,
-                WRITE,
-                kernel.SEEK,
-                STAT,
-                TRUNCATE,
-                READDIR,
-                kernel.NOTHING,
-                FSYNC,
-                FSYNC,
-                CLOSE,
-                OPEN,
-                OPEN,
-                OPEN,
-            ]
-            + [UNLINK, UNLINK, UNLINK, MKDIR, MKDIR, STAT, STAT, STAT, STAT, STAT, RENAME, RENAME, RENAME, LINK, LINK]
-            + [kernel.NOTHING]
-        )
+        nothing = kernel.NOTHING
+        ops = np.array((
+            READ, WRITE, READ, WRITE, kernel.SEEK, STAT, TRUNCATE, READDIR, nothing, nothing, FSYNC, FSYNC, CLOSE, OPEN, OPEN, OPEN,
+            UNLINK, UNLINK, UNLINK, MKDIR, MKDIR, STAT, STAT, STAT, STAT, STAT, STAT, RENAME, RENAME, RENAME, LINK, LINK, nothing,
+        ))  # fmt: skip
         call, failed = rows[:, text.CALL], rows[:, text.ERROR]
         positioned = (call == text.PREAD) | (call == text.PWRITE) | (call == text.FTRUNCATE)
         to_end = (call == text.LSEEK) & (rows[:, text.ASKED] > 0)
@@ -250,13 +237,15 @@ class BulkLines:
         tail = np.where(is_plain, spans[asked, text.TAIL], last)
         folder = np.where(is_plain, spans[asked, text.ABOVE], len(spans) + asked)
         first, which = _distinct(_distinct(task, rows[:, text.BASE])[1], folder)
-        heads, above, direct, is_full = [], [], [], []
+        heads, above, direct, is_full, is_asked = [], [], [], [], []
         for i in first.tolist():
             head = self._head(tasks[task[i]], int(rows[i, text.BASE]), int(asked[i]), int(last[i] - tail[i]))
             heads.append(head or "")
             above.append(self.calls.ODD if head is None else stretch.path(above_of(head)))
             direct.append(names.is_direct(heads[-1].rpartition("/")[0]) and not heads[-1].startswith("/proc/"))
             is_full.append(heads[-1].startswith("/"))
+            start = spans[asked[i], text.FIRST]
+            is_asked.append([heads[-1]] == self.texts.some(start[None], tail[i, None]))
         index, is_followed = np.full(len(rows), self.calls.ODD), np.zeros(len(rows), bool)
         found = np.array(above)[which]
         known = found != self.calls.ODD
@@ -270,10 +259,10 @@ class BulkLines:
             follows &= [path not in names.links for path in paths]
         # without the printed path, a later path may be relative to this descriptor
         follows &= (raw >= 0) | ~special | ~self._opens(rows)
-        shown = raw >= 0
-        led = self.texts.some(spans[raw[shown], text.FIRST] + 1, spans[raw[shown], text.LAST] - 1)
+        other = (raw >= 0) & ~((rows[:, text.ASKED] > 0) & np.array(is_asked)[which])
+        led = self.texts.some(spans[raw[other], text.FIRST] + 1, spans[raw[other], text.LAST] - 1)
         led = led if self.texts.is_plain else list(map(unescape, led))
-        follows[shown] &= np.fromiter(map(eq, led, compress(paths, shown.tolist())), bool, len(led))
+        follows[other] &= np.fromiter(map(eq, led, compress(paths, other.tolist())), bool, len(led))
         is_followed[known] = follows
         return index, is_followed
 
@@ -290,7 +279,7 @@ class BulkLines:
         """Count the calls that failed and those without effect, by name."""
         text, imp, report = self.text, self.imp, self.imp.report
         failed, named = rows[:, text.ERROR] > 0, rows[:, text.CALL] == text.NAMED
-        odd = failed | named | (rows[:, text.CALL] == text.FCNTL)
+        odd = failed | np.isin(rows[:, text.CALL], (text.NAMED, text.FCNTL, text.IOCTL))
         self._understood |= not odd.all()
         if not odd.any():
             return

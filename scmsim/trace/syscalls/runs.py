@@ -116,7 +116,13 @@ class Stretch:
         rows[:, 0] = [self._node_at(path) if path in known else self._kernel.UNSEEN_NODE for path in new]
         rows[each[each >= start] - start, 1] = above[each >= start]
         rows[:, 2] = 1 if names.under is None else list(map(names.inside, new))
-        rows[:, 3] = list(map(is_special, new))
+        folders, which = np.unique(rows[:, 1], return_inverse=True)
+        special = [is_special(f"{self._paths[i]}/x") for i in folders.tolist()]
+        rows[:, 3] = np.array(special, bool)[which]
+        for i in np.flatnonzero(
+            np.isin(rows[:, 1], [self._path_index.get(path, -1) for path in ("/", "/dev")])
+        ).tolist():
+            rows[i, 3] = is_special(new[i])  # /proc, but not /usr
         self._known.frombytes(rows.tobytes())
         return each, np.frombuffer(self._known, "i8").reshape(-1, 5)[each, 3] > 0
 

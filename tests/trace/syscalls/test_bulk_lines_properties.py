@@ -91,6 +91,15 @@ COMMANDS = st.sampled_from(
 RESULTS = st.sampled_from(
     ["0", "7", "0x9", "-1 EAGAIN (Try again)", "-1 ENOENT (No such file)", "0 (Timeout)", "? ERESTART", "-7", "07"]
 )
+REQUESTS = st.sampled_from(
+    ["TCGETS", "TIOCGWINSZ", "FIONREAD", "FICLONE", "BTRFS_IOC_CLONE or FICLONE", "FS_IOC_ZERO_RANGE", "0x5401"]
+)
+STATXS = st.sampled_from(
+    ["{stx_mask=STATX_ALL|STATX_MNT_ID, stx_attributes=0, stx_mode=S_IFREG|0644, stx_size=4096, ...}", "NULL",
+     "{stx_mask=STATX_ALL, stx_attributes=STATX_ATTR_IMMUTABLE, stx_mode=S_IFDIR|0644, stx_size=4096, ...}",
+     "{stx_mask=STATX_ALL, stx_attributes=0, stx_mode=S_IFLNK|0644, stx_size=4096, ...}",
+     "{st_mode=S_IFREG|0644, st_size=4096, ...}"]
+)  # fmt: skip
 STRUCTS = st.sampled_from(
     ["{st_mode=S_IFREG|0644, st_size=4096, ...}", "{st_mode=S_IFREG|0644, st_size=0, ...}",
      "{st_mode=S_IFDIR|0755, st_size=9, ...}", "{st_mode=S_IFLNK|0777, st_size=9, ...}",
@@ -119,6 +128,8 @@ def lines_on_paths(draw: Any) -> str:
         (f'access("{name}", R_OK|W_OK)', "0"),
         (f'newfstatat({place}, "{name}", {draw(STRUCTS)}, AT_SYMLINK_NOFOLLOW)', "0"), (f'faccessat({place}, "{name}", F_OK)', "0"),
         (f'newfstatat({fd}{shown}, "", {draw(STRUCTS)}, AT_EMPTY_PATH)', "0"), (f'chmod("{name}", 0600)', "0"),
+        (f'statx({place}, "{name}", AT_STATX_SYNC_AS_STAT, STATX_SIZE, {draw(STATXS)})', "0"),
+        (f'statx({fd}{shown}, "", AT_EMPTY_PATH, STATX_SIZE, {draw(STATXS)})', "0"),
         (f'symlink("{other}", "{name}")', "0"), (f'faccessat({fd}{shown}, "", F_OK)', "0"), (f'truncate("{name}", 5)', "0"),
     ]  # fmt: skip
     call, result = draw(st.sampled_from(calls))
@@ -141,6 +152,7 @@ def lines_of_strace(draw: Any) -> str:
                 f"lseek({who}, 0, SEEK_END) = {at}", f"fdatasync({who}) = 0", f"ftruncate({who}, {at}) = 0",
                 f"read({who}, {data}, {asked}) = -1 EIO (Input/output error)", f"write({who}, {data}, 07) = 7",
                 f"lseek({who}, -1, SEEK_END) = {at}", f"fstat({who}, {draw(STRUCTS)}) = 0", f"getdents64({who}, 0x7f, 9) = {count}",
+                f"ioctl({who}, {draw(REQUESTS)}, 0x7f) = {draw(RESULTS)}",
                 f"fcntl({who}, {draw(COMMANDS)}) = 0", f"fcntl({who}, F_DUPFD, 4) = 60{who[len(str(fd)):]}", "brk(NULL) = 0x55",
                 f"fchmod({who}, 0600) = {draw(RESULTS)}", f"futex(0x7f, FUTEX_WAIT, 1) = {draw(RESULTS)}",
                 f"prctl(PR_SET_NAME, \"a) = 7\", <x>) = {draw(RESULTS)}", f"utimensat({who}, NULL, [1) = 2], 0) = {draw(RESULTS)}",

@@ -139,12 +139,15 @@ def calls():
             continue
         yield f"fstat(3</d/f>, {struct}", "fstat", 3, "</d/f>", asked, 0, ""
         yield f'newfstatat(3</d/f>, "", {struct}, AT_EMPTY_PATH', "newfstatat", 3, "</d/f>", asked, 0, "AT_EMPTY_PATH"
+        wide = struct.replace("{st_", "{stx_mask=STATX_ALL, stx_attributes=0, stx_").replace(" st_size", " stx_size")
+        yield f'statx(7, "a", 0, STATX_SIZE, {wide}', "statx", 0, "", asked, 0, '7, "a", STATX_SIZE'
         yield f'newfstatat(7, "a", {struct}, 0', "newfstatat", 0, "", asked, 0, '7, "a", 0'
         yield f'stat("/a", {struct}', "stat", 0, "", asked, 0, '"/a"'
         yield f'lstat("", {struct}', "lstat", 0, "", asked, 0, '""'
     yield "ftruncate(3</d/f>, 4096", "ftruncate", 3, "</d/f>", 0, 4096, ""
     yield "getdents64(3</d>, 0x55 /* 2 entries */, 32768", "getdents64", 3, "</d>", 0, 0, ""
     yield "fcntl(3, F_GETFD", "fcntl", 3, "", 0, 0, "F_GETFD"
+    yield "ioctl(3, TCGETS, {x", "ioctl", 3, "", 0, 0, "TCGETS"
     yield 'fcntl(3, F_SETLK, {l_type=F_RDLCK, x="a) = 5"}', "fcntl", 3, "", 0, 0, "F_SETLK"
     for arguments in ("", "NULL", '"a) = 5", <b) = 6>', "(), x)", "0x7f /* comment */"):
         yield f"brk({arguments}", "", 0, "", 0, 0, ""
@@ -203,7 +206,9 @@ ODD = [
     *(f"lseek(3, {seek}) = 0" for seek in ("0, SEEK_EN", "0, SEEK_DATA", "0, SEEK_SE", "0, SEEK_CU", "--1, SEEK_SET",
     "0,SEEK_SET", ", SEEK_SET",
                                            "0, SEEK_SETX", "01, SEEK_SET", "0")),
-    *(f"fstat(3, {struct}) = 0" for struct, asked in STRUCTS if asked is None), "fcntl(3) = 0",
+    *(f"fstat(3, {struct}) = 0" for struct, asked in STRUCTS if asked is None),
+    'stat("a", {stx_mask=0, stx_attributes=0, stx_mode=S_IFREG|0, stx_size=4, ...}) = 0',
+    'statx(7, "a", 0, X, {st_mode=S_IFREG|0644, st_size=4, ...}) = 0', "fcntl(3) = 0",
     "fcntl(3, f) = 0", "getdents64(3) = 0", "brk((), x) =5) = 10",
     *(f"brk({rest}" for rest in ("0 = 0", "0) =0", "0) = -7", '"a) = 0', "0) = x", "<a) = 0", "0 <unfinished ...>", "<a->b>) = 0",
                                  "0) = 0 (x)", "\t) = 0", "0)= 0", "0) = 07", "0) = ?")),
