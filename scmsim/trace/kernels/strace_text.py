@@ -184,12 +184,26 @@ def _name(text, at, end, row, texts):
 
 
 @subroutine
+def _is_text(text, start, end, which, spans):
+    """Return whether the bytes [start, end) are the text with the index `which`."""
+    first, k = spans[which, FIRST], 0
+    if spans[which, LAST] - first != end - start:
+        return False
+    while start + k < end and text[first + k] == text[start + k]:
+        k += 1
+    return start + k == end
+
+
+@subroutine
 def _descriptor(text, at, end, row, texts):
     """Parse a descriptor and its optional path; return the position after them, -1 if they have an unusual form."""
     row[FD], first = words.number(text, at, end)
     at = words.raw(text, first, end)
     if at > first:
-        row[RAW] = _number_of_text(text, first, at, texts)
+        known = texts[2]
+        if known[0] == 0 or not _is_text(text, first, at, known[1], texts[0]):
+            known[1] = _number_of_text(text, first, at, texts)
+        row[RAW] = known[1]
     return at
 
 
@@ -312,19 +326,6 @@ def _error(text, at, end, row):
 
 
 @subroutine
-def _is_inside(text, path, raw, spans):
-    """Return whether a text is another one without its brackets."""
-    first, start = spans[path, FIRST], spans[raw, FIRST] + 1
-    length = spans[path, LAST] - first
-    if spans[raw, LAST] - 1 - start != length:
-        return False
-    k = 0
-    while k < length and text[first + k] == text[start + k]:
-        k += 1
-    return k == length
-
-
-@subroutine
 def _result(text, at, end, row, texts):
     """Parse `) = RESULT` and an optional time in <> at the end of the line; return whether the line has them."""
     if at < 0 or at >= end or text[at] != _CLOSE:
@@ -339,7 +340,8 @@ def _result(text, at, end, row, texts):
         return _error(text, at, end, row)
     if OPEN <= row[CALL] <= CREAT:
         at = _descriptor(text, at, end, row, texts)
-        row[RESULT], row[ASKED] = row[FD], row[RAW] >= 0 and _is_inside(text, row[PATH], row[RAW], texts[0])
+        row[RESULT], raw = row[FD], texts[0][row[RAW]]
+        row[ASKED] = row[RAW] >= 0 and _is_text(text, raw[FIRST] + 1, raw[LAST] - 1, row[PATH], texts[0])
     elif row[CALL] == NAMED and words.pointer(text, at, end) >= 0:
         at = words.pointer(text, at, end)
     else:
@@ -365,7 +367,9 @@ def _line(text, start, end, row, texts):
 
 @kernel
 def take_apart(text, rows, spans, heads, known):
-    """Fill one row for each line of `text` (bytes), and `spans` with the places of distinct texts, counted in `known`.
+    """Fill one row for each line of `text` (bytes), and `spans` with the places of distinct texts.
+
+    `known` counts the texts, and has the index of the last descriptor's path: the next one is often the same.
 
     `heads` is the hash table of the texts: all -1, its length a power of two and larger than the number of texts.
     Return the number of lines.

@@ -24,6 +24,7 @@ from scmsim.core.records import (
     WRITE,
 )
 from scmsim.trace.kernels import file_rules
+from scmsim.trace.reading.lines import line_ends
 from scmsim.trace.syscalls import runs as runs
 from scmsim.trace.syscalls.clock import Clock
 from scmsim.trace.syscalls.handlers import COUNTED
@@ -89,11 +90,11 @@ class BulkLines:
 
         self.imp, self.clock, self.block, self.text, self.calls = imp, clock, block, strace_text, file_calls
         self._lines, self._understood = lines, False
-        count = block.count(b"\n") + (not block.endswith(b"\n"))
+        count = line_ends(block) + (not block.endswith(b"\n"))
         self.rows = np.empty((count, strace_text.WIDTH), "i8")
         self.spans = np.empty((strace_text.MOST_TEXTS * count, strace_text.TEXT_WIDTH), "i8")
         heads = np.full(2 << len(self.spans).bit_length(), -1, "i4")
-        strace_text.take_apart(np.frombuffer(block, np.uint8), self.rows, self.spans, heads, np.zeros(1, "i8"))
+        strace_text.take_apart(np.frombuffer(block, np.uint8), self.rows, self.spans, heads, np.zeros(2, "i8"))
         self.texts = _Texts(strace_text, block, self.spans, heads)
         self._look_up(strace_text.NAMED, COUNTED.get)
         self._look_up(strace_text.FCNTL, _FCNTL)

@@ -221,6 +221,22 @@ def test_a_path_that_could_not_be_opened_is_not_looked_up(tmp_path: Path) -> Non
     assert same(outcome(strace, tmp_path, text, 1, 0, 950), outcome(strace, tmp_path, text, FAR, FAR, 950))
 
 
+def test_a_call_on_an_unknown_descriptor_before_the_fork_is_remarked(tmp_path: Path) -> None:
+    call = '22 {} read(9, "", 5) = 5'
+    lines = [f'1 {{}} stat("/{"x" * 900}") = 0', call, call, "1 {} sync() = 0", "1 {} fork() = 22"]
+    text = "".join(line.format(f"1700000000.{i:06}") + "\n" for i, line in enumerate(lines)).encode()
+    fast = outcome(strace, tmp_path, text, 1, 0, 950)
+    assert same(fast, outcome(strace, tmp_path, text, FAR, FAR, 950)) and "process, late" in fast[4]["blind"]
+
+
+@pytest.mark.parametrize("name", ["futex", "ioctl"])
+def test_calls_without_a_file_operation_are_no_trace(tmp_path: Path, name: str) -> None:
+    """A failed ioctl shows that the text is from strace; a call that does nothing to files does not."""
+    text = f"1 1.5 {name}(3, TCGETS, 0x7) = -1 EINVAL (Invalid argument)\n".encode() * 99
+    fast = outcome(strace, tmp_path, text, 1, 0, 300)
+    assert same(fast, outcome(strace, tmp_path, text, FAR, FAR, 300)) and isinstance(fast, str) == (name == "futex")
+
+
 def test_a_directory_that_is_exchanged_with_itself_keeps_its_files(tmp_path: Path) -> None:
     made = 'open("/a/f", O_RDWR|O_CREAT, 0600) = 3'
     exchanged = 'renameat2(AT_FDCWD, "/a", AT_FDCWD, "/a", RENAME_EXCHANGE) = 0'

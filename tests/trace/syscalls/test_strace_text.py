@@ -69,7 +69,7 @@ def apart(lines):
     """Take lines apart; return the joined text, the rows of the lines, the texts in them, and the columns of these texts."""
     text = "\n".join(lines).encode()
     rows, spans = np.full((len(lines), kernel.WIDTH), 77), np.zeros((7 * len(lines) + 2, kernel.TEXT_WIDTH), np.int64)
-    heads, known = np.full(2 << (7 * len(lines)).bit_length(), -1), np.zeros(1, np.int64)
+    heads, known = np.full(2 << (7 * len(lines)).bit_length(), -1), np.zeros(2, np.int64)
     assert kernel.take_apart(np.frombuffer(text, np.uint8), rows, spans, heads, known) == len(lines)
     spans = spans[: known[0]]
     texts = [text[start:end].decode() for start, end in spans[:, :2].tolist()]
@@ -233,7 +233,7 @@ def test_the_last_line_may_have_an_end_or_not(end):
     text = f"fsync(3) = 0\n\nclose(3) = 0{end}".encode()
     rows, heads = np.zeros((6, kernel.WIDTH), np.int64), np.full(16, -1)
     lines = kernel.take_apart(
-        np.frombuffer(text, np.uint8), rows, np.zeros((9, kernel.TEXT_WIDTH), np.int64), heads, np.zeros(1, np.int64)
+        np.frombuffer(text, np.uint8), rows, np.zeros((9, kernel.TEXT_WIDTH), np.int64), heads, np.zeros(2, np.int64)
     )
     assert lines == 3 + max(0, len(end) - 1) and rows[:3, kernel.CALL].tolist() == [
         kernel.FSYNC,
@@ -250,7 +250,7 @@ def test_texts_that_meet_in_the_table_are_told_apart():
         np.zeros((30, kernel.WIDTH), np.int64),
         np.zeros((15, kernel.TEXT_WIDTH), np.int64),
         np.full(16, -1),
-        np.zeros(1, np.int64),
+        np.zeros(2, np.int64),
     )
     kernel.take_apart(np.frombuffer(text, np.uint8), rows, spans, heads, known)
     assert known[0] == 15 and rows[:, kernel.RAW].tolist() == [*range(15)] * 2 and sorted(heads) == [-1, *range(15)]
