@@ -5,8 +5,6 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.input import Input
 
@@ -97,6 +95,8 @@ def _pieces(given: Input, text: bytes, size: int) -> Iterator[bytes]:
 
 def line_ends(text: bytes) -> int:
     """Return the number of line ends; NumPy counts them five times as fast as `bytes.count`."""
+    import numpy as np  # not above: a capture loads this module before the command starts
+
     return int(np.count_nonzero(np.frombuffer(text, np.uint8) == _NEWLINE))
 
 
