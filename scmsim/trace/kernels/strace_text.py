@@ -356,6 +356,8 @@ def _line(text, start, end, row, texts):
     row[:] = 0
     row[START], row[END], row[CALL] = start, end, OTHER
     row[RAW] = row[BASE] = row[PATH] = row[FLAGS] = row[BASE2] = row[PATH2] = -1
+    if start + 1 < end and text[end - 2] == _DOT and text[end - 1] == _MORE:
+        return  # ` <unfinished ...>`: the first half of a call, even if its arguments look like a result
     at = _prefix(text, start, end, row)
     at = _name(text, at, end, row, texts) if at >= 0 else -1
     if at < 0:

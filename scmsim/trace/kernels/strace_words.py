@@ -13,6 +13,7 @@ _SPACE, _DOT, _LESS, _MORE, _CLOSE, _COMMA, _EQUAL, _QUOTE, _ESCAPE, _MINUS, _BA
     b' .<>),="\\-|7', np.uint8
 )
 _ZERO, _NINE, _A, _F, _X, _CAPITAL_A, _CAPITAL_Z, _LOW = np.frombuffer(b"09afxAZ_", np.uint8)
+_NOT_ASCII = 128
 
 
 @subroutine
@@ -119,7 +120,7 @@ def literal(text, at, end, wanted):
 @subroutine
 def rest(text, at, end):
     """Return the position of the bracket that ends any arguments, as the pattern `text.REST` finds it."""
-    while 0 <= at < end and text[at] >= _SPACE:
+    while 0 <= at < end and _SPACE <= text[at] < _NOT_ASCII:  # the pattern also takes other blanks
         if text[at] == _QUOTE:
             at = path(text, at, end)
         elif text[at] == _LESS:

@@ -27,6 +27,7 @@ from scmsim.trace.kernels import file_rules
 from scmsim.trace.reading.lines import line_ends
 from scmsim.trace.syscalls import runs as runs
 from scmsim.trace.syscalls.clock import Clock
+from scmsim.trace.syscalls.forms import Forms
 from scmsim.trace.syscalls.handlers import COUNTED
 from scmsim.trace.syscalls.importer import NOT_A_FILE_OPERATION, Importer
 from scmsim.trace.syscalls.names import above_of
@@ -78,18 +79,20 @@ class BulkLines:
 
     Parameters
     ----------
-    imp, clock : Importer, Clock
+    imp, clock, forms : Importer, Clock, Forms
     block : bytes
         Whole lines.
     lines : callable(bytes)
         Converts lines one by one.
     """
 
-    def __init__(self, imp: Importer, clock: Clock, block: bytes, lines: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, imp: Importer, clock: Clock, forms: Forms, block: bytes, lines: Callable[[bytes], None]
+    ) -> None:
         from scmsim.trace.kernels import file_calls, strace_text
 
         self.imp, self.clock, self.block, self.text, self.calls = imp, clock, block, strace_text, file_calls
-        self._lines, self._understood = lines, False
+        self._lines, self._forms, self._understood = lines, forms, False
         count = line_ends(block) + (not block.endswith(b"\n"))
         self.rows = np.empty((count, strace_text.WIDTH), "i8")
         self.spans = np.empty((strace_text.MOST_TEXTS * count, strace_text.TEXT_WIDTH), "i8")
@@ -139,7 +142,8 @@ class BulkLines:
         tasks, which = self._tasks(rows[:, self.text.PID])
         rows = rows[: len(which)]
         now = self.clock.many(rows[:, self.text.TIME], imp.report.lines + 1) if tasks else None
-        if now is None or any(task.closing is not None for task in tasks):
+        # the first line may end a call that a message of strace has split
+        if now is None or self._forms.piece is not None or any(task.closing is not None for task in tasks):
             return 0
         fds, slot = np.unique(rows[:, self.text.FD], return_inverse=True)
         stretch = runs.Stretch(imp, tasks, [str(fd) for fd in fds.tolist()], self.texts)
@@ -221,7 +225,7 @@ class BulkLines:
         some, which = _distinct(rows[:, text.FLAGS], rows[:, text.CALL])
         for number, call in rows[some][:, [text.FLAGS, text.CALL]].tolist():
             words = self.texts[number] if number >= 0 else _CREAT if call == text.CREAT else ""
-            removes = call == text.RMDIR or "AT_REMOVEDIR" in words
+            removes = call == text.RMDIR or (call == text.UNLINKAT and "AT_REMOVEDIR" in words)
             out.append(-1 if _UNKNOWN_FLAGS(words) else file_rules.DIR if removes else open_flags(words))
         return np.array(out)[which]
 

@@ -78,7 +78,7 @@ class Conversion:
     def take(self, block: bytes) -> None:
         """Convert the next lines; in a long text, convert stretches of plain calls in bulk."""
         if max(self._taken, len(block)) >= _SHORT and self.clock.kind:
-            if BulkLines(self.imp, self.clock, block, self._text).work():
+            if BulkLines(self.imp, self.clock, self.forms, block, self._text).work():
                 self.understood = True
         else:
             self._text(block.removesuffix(b"\n"))

@@ -229,6 +229,19 @@ def test_a_call_on_an_unknown_descriptor_before_the_fork_is_remarked(tmp_path: P
     assert same(fast, outcome(strace, tmp_path, text, FAR, FAR, 950)) and "process, late" in fast[4]["blind"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["lseek(3, 0, SEEK_CUR) = 0 <unfinished ...>", "brk(0) = -1 ENOMEM (No memory) <unfinished ...>",
+     "read(3, strace: Process 5 attached", 'open("/d/a", AT_REMOVEDIR) = 4', "chmod(a)\xa0= 0) = -1 EIO (I/O error)"],
+)  # fmt: skip
+def test_damaged_lines_between_calls(tmp_path: Path, line: str) -> None:
+    calls = ['open("/d/a", O_RDWR|O_CREAT, 0600) = 3', "sync() = 0", line, "brk(0) = 0x5", 'write(3, "", 7) = 7']
+    text = "".join(f"1 1700000000.{i:06} {call}\n" for i, call in enumerate(calls)).encode("latin-1")
+    for block in (40, 130, 200):
+        fast = outcome(strace, tmp_path, text, 1, 0, block)
+        assert same(fast, outcome(strace, tmp_path, text, FAR, FAR, block))
+
+
 @pytest.mark.parametrize("name", ["futex", "ioctl"])
 def test_calls_without_a_file_operation_are_no_trace(tmp_path: Path, name: str) -> None:
     """A failed ioctl shows that the text is from strace; a call that does nothing to files does not."""
