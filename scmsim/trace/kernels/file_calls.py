@@ -58,20 +58,7 @@ NO_RAW = -1
 ODD = -2  # value of RAW, PATH or PATH2 with which `follow` stops before the call
 MOST = 1 << 31  # limit of bytes moved by a call: Linux moves at most 0x7ffff000 (MAX_RW_COUNT)
 
-_NODE = (
-    "first",
-    "length",
-    "written",
-    "row",
-    "ident",
-    "exact",
-    "open_question",
-    "inside",
-    "is_dir",
-    "doubt",
-    "path",
-    "now",
-)
+_NODE = tuple("first length written row ident exact open_question inside is_dir doubt path now".split())
 # `path`: index of a new node's first path; `now`: index of the path of a node that was renamed, UNMOVED or SHARED (several names)
 UNMOVED, SHARED = -1, -2
 FIRST, IDENT, IS_DIR = map(_NODE.index, ("first", "ident", "is_dir"))

@@ -86,9 +86,7 @@ class BulkLines:
         Converts lines one by one.
     """
 
-    def __init__(
-        self, imp: Importer, clock: Clock, forms: Forms, block: bytes, lines: Callable[[bytes], None]
-    ) -> None:
+    def __init__(self, imp: Importer, clock: Clock, forms: Forms, block: bytes, lines: Callable[[bytes], None]) -> None:
         from scmsim.trace.kernels import file_calls, strace_text
 
         self.imp, self.clock, self.block, self.text, self.calls = imp, clock, block, strace_text, file_calls

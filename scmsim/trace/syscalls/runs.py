@@ -6,8 +6,9 @@ hold only what a stretch touches, so their cost depends on the stretch, not on h
 """
 
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
 from operator import attrgetter
 from typing import Any
 
@@ -92,28 +93,28 @@ class Stretch:
         self._founds: list[Description] = []
         self._paths: list[str] = []
         self._known = array("q")  # records of the kernel's PATH_KNOWN
-        self._path_index: dict[str, int] = {}
+        self._path_index: defaultdict[str, int] = defaultdict(count().__next__)
         self._index: dict[int, int] = {}  # index of each node and description by its id
 
     def path(self, path: str) -> int:
         """Return the index of a path for the column PATH."""
-        index = self._path_index.get(path)
-        if index is None:
+        if path not in self._path_index:
             names, above = self.imp.names, above_of(path)
             parent = self.path(above) if above != path else len(self._paths)
-            index = self._path_index[path] = len(self._paths)
             self._paths.append(path)
             self._known.extend((self._node_at(path), parent, names.inside(path), is_special(path), -1))
-        return index
+        return self._path_index[path]
 
     def paths(self, paths: list[str], above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices of many paths, whose directories have the indices `above`, and which of the paths are special."""
         index, names, known, start = self._path_index, self.imp.names, self.imp.names.table, len(self._paths)
-        each = np.array([index.setdefault(path, len(index)) for path in paths], "i8")
+        each = np.array(list(map(index.__getitem__, paths)), "i8")
         new = list(islice(index, start, None))
         self._paths += new
         rows = np.full((len(new), 5), -1, "i8")
-        rows[:, 0] = [self._node_at(path) if path in known else self._kernel.UNSEEN_NODE for path in new]
+        rows[:, 0] = self._kernel.UNSEEN_NODE
+        if not known.keys().isdisjoint(new):
+            rows[:, 0] = list(map(self._node_at, new))
         rows[each[each >= start] - start, 1] = above[each >= start]
         rows[:, 2] = 1 if names.under is None else list(map(names.inside, new))
         folders, which = np.unique(rows[:, 1], return_inverse=True)
