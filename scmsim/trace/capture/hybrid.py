@@ -51,7 +51,7 @@ def capture(job: common.Job) -> Captured:
 
 
 def _named_calls() -> list[str]:
-    from scmsim.trace.syscalls.conversion import CALLS
+    from scmsim.trace.syscalls.handlers import CALLS
 
     return sorted(NEEDS_MEMORY & set(CALLS))
 

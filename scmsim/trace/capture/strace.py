@@ -56,7 +56,7 @@ def probe(calls: Sequence[str] | None = None, *, filtered: bool = True) -> tuple
     filtered : bool
         Use a seccomp filter if strace can (it cannot when attaching).
     """
-    from scmsim.trace.syscalls.conversion import CALLS
+    from scmsim.trace.syscalls.handlers import CALLS
 
     strace = shutil.which("strace")
     if strace is None:

@@ -1,4 +1,4 @@
-"""Follow plain calls in order: the effects of opens, transfers, seeks, syncs, closes and unlinks, and their rows.
+"""Follow plain calls in order: their effects on files, names and descriptors, and their rows.
 
 The kernel `follow` does per call what the handlers of `syscalls/data.py` and `paths.py` do, with the same `file_rules`,
 and stops before a call that contradicts the known state: the handlers then process that call.
@@ -8,23 +8,59 @@ from collections import namedtuple
 
 import numpy as np
 
-from scmsim.core.records import CLOSE, CONTINUES, CREATE, DIRECTORY, OPEN, READ, TRUNCATE, UNLINK, WRITE
+from scmsim.core.records import (
+    CLOSE,
+    CONTINUES,
+    CREATE,
+    DIRECTORY,
+    LINK,
+    MKDIR,
+    OPEN,
+    READ,
+    READDIR,
+    RENAME,
+    RMDIR,
+    STAT,
+    TRUNCATE,
+    UNLINK,
+    WRITE,
+)
 from scmsim.jit import kernel, subroutine
 from scmsim.jit.binding import compiled
 from scmsim.trace.kernels import file_rules
-from scmsim.trace.kernels.file_rules import ABSENT, APPEND, ASSUMED, CLOEXEC, DIR, OPENED, PRESENT, SYNC, TRUNC, UNSEEN
+from scmsim.trace.kernels.file_rules import (
+    ABSENT,
+    APPEND,
+    ASSUMED,
+    CLOEXEC,
+    DIR,
+    HERE,
+    OPENED,
+    PRESENT,
+    SYNC,
+    TRUNC,
+    UNSEEN,
+)
+from scmsim.trace.kernels.strace_text import IS_DIRECTORY
 
 rules = compiled(file_rules)
 
-# columns of a call; PATH: index of the call's path (-1: none); FLAGS: flags of an open, or of the row of an fsync
-OP, NOW, TASK, FD, RAW, AT, ASKED, MOVED, PATH, FLAGS = range(10)
-WIDTH = 10
-SEEK, FAILED = -1, -2  # values of the column OP besides the codes of `records`
+# columns of a call:
+# - AT: offset of a transfer, new length of a TRUNCATE, length that a SEEK to the end has shown; HERE: none
+# - ASKED: for a STAT, as in `strace_text`
+# - PATH, PATH2: indices of the call's paths (-1: none)
+# - FLAGS: flags of an open, or of the row of an fsync; DIR: the UNLINK removes a directory
+OP, NOW, TASK, FD, RAW, AT, ASKED, MOVED, PATH, FLAGS, PATH2 = range(11)
+WIDTH = 11
+SEEK, FAILED, NOTHING = -1, -2, -3  # values of the column OP besides the codes of `records`
+NAMED_OPS = (OPEN, UNLINK, STAT, RENAME, LINK, MKDIR)  # operations on paths
 NO_RAW = -1
-ODD = -2  # value of RAW or PATH with which `follow` stops before the call
+ODD = -2  # value of RAW, PATH or PATH2 with which `follow` stops before the call
 MOST = 1 << 31  # limit of bytes moved by a call: Linux moves at most 0x7ffff000 (MAX_RW_COUNT)
 
-_NODE = ("first", "length", "written", "row", "ident", "exact", "open_question", "inside", "is_dir", "doubt", "path")
+_NODE = tuple("first length written row ident exact open_question inside is_dir doubt path now".split())
+# `path`: index of a new node's first path; `now`: index of the path of a node that was renamed, UNMOVED or SHARED (several names)
+UNMOVED, SHARED = -1, -2
 FIRST, IDENT, IS_DIR = map(_NODE.index, ("first", "ident", "is_dir"))
 NODE = np.dtype((np.record, [(name, "i8") for name in _NODE]))
 FOUND = np.dtype(
@@ -37,7 +73,8 @@ FOUND = np.dtype(
 PATH_KNOWN = np.dtype((np.record, [(name, "i8") for name in ("node", "above", "inside", "special", "removed")]))
 ABSENT_NODE, UNSEEN_NODE = -1, -2
 
-# reasons why a call makes no row; MADE: the call makes one
+# reasons why a call makes no row; MADE: the call makes one; NOT_HERE: the handlers must process the call
+NOT_HERE = -1
 UNKNOWN_FD, NOT_A_FILE, OUTSIDE, BOOKKEEPING, FAILED_CALL, MADE = range(6)
 # indices in `counts`: how many nodes, descriptions, newly numbered nodes, threads, rows and rows to correct there are; the
 # first new file number and row number; the oldest row that can still be corrected; how many rows are additional rows of a
@@ -46,7 +83,8 @@ NODES, FOUNDS, NUMBERED, THREADS, ROWS, MISTAKEN, FIRST_NUMBER, FIRST_ROW, OLDES
 COUNTS = REASON + MADE + 1
 
 # slots: description by table and descriptor (-1: none); at_exec: whether its last open had O_CLOEXEC (-1: no open);
-# tasks: index of the table, thread number (-1: none yet); numbered, mistaken: nodes with a number and rows to correct
+# tasks: index of the table, thread number (-1: none yet), whether a call needed an unknown descriptor; numbered, mistaken: nodes
+# with a number and rows to correct
 Tables = namedtuple("Tables", "nodes founds paths slots at_exec tasks numbered mistaken counts")
 
 
@@ -85,6 +123,7 @@ def _new_node(s, path, created):
     one.first, one.exact, one.open_question = -1 if created else 0, created, not created
     one.length = one.written = one.is_dir = one.doubt = 0
     one.ident = one.row = -1
+    one.now = UNMOVED
     one.path, one.inside = path, s.paths[path].inside if path >= 0 else 1
     if path >= 0:
         s.paths[path].node = node
@@ -176,9 +215,88 @@ def _remove(s, out, call):
     path = call[PATH]
     if s.paths[path].special:
         return NOT_A_FILE
-    node = _node_at(s, path)
+    node, op, flag = _node_at(s, path), UNLINK, 0
+    if call[FLAGS] & DIR:
+        s.nodes[node].is_dir, op, flag = 1, RMDIR, DIRECTORY
     s.paths[path].node, s.paths[path].removed = ABSENT_NODE, node
-    return _emit(s, out, call, UNLINK, node, -1, 0, 0, _above(s, node, path))
+    return _emit(s, out, call, op, node, -1, 0, flag, _above(s, node, path))
+
+
+@subroutine
+def _make_directory(s, out, call):
+    path = call[PATH]
+    if s.paths[path].special:
+        return NOT_A_FILE
+    node = _new_node(s, path, True)
+    s.nodes[node].is_dir = 1
+    return _emit(s, out, call, MKDIR, node, -1, 0, DIRECTORY, _above(s, node, path))
+
+
+@subroutine
+def _rename(s, out, call):
+    old, new = call[PATH], call[PATH2]
+    node, replaced = s.paths[old].node, s.paths[new].node
+    if node < 0 or s.nodes[node].inside != s.paths[new].inside:
+        return NOT_HERE
+    if s.nodes[node].is_dir or (s.nodes[node].first >= 0 and s.nodes[node].length == 0):
+        return NOT_HERE  # a directory, or perhaps one: the names below it change
+    if replaced == node:  # two names of one inode: Linux does nothing
+        replaced = -1
+    else:
+        s.paths[old].node, s.paths[new].node, s.nodes[node].now = ABSENT_NODE, node, new
+    if replaced >= 0:
+        s.paths[new].removed = replaced
+        replaced = replaced if s.nodes[replaced].inside else -1
+    return _emit(s, out, call, RENAME, node, -1, 0, 0, replaced)
+
+
+@subroutine
+def _link(s, out, call):
+    path, node = call[PATH2], _node_at(s, call[PATH])
+    s.paths[path].node = node
+    if s.nodes[node].now == UNMOVED:
+        s.nodes[node].now = SHARED
+    return _emit(s, out, call, LINK, node, -1, 0, 0, _above(s, node, path))
+
+
+@subroutine
+def _on_paths(s, out, call):
+    op, path = call[OP], call[PATH]
+    if op == OPEN:
+        return _open(s, out, call)
+    if op == UNLINK:
+        return _remove(s, out, call)
+    if op == MKDIR:
+        return _make_directory(s, out, call)
+    if op == STAT:
+        return NOT_A_FILE if s.paths[path].special else _stat(s, out, call, _node_at(s, path))
+    if s.paths[path].special or s.paths[call[PATH2]].special:
+        return NOT_HERE
+    return _rename(s, out, call) if op == RENAME else _link(s, out, call)
+
+
+@subroutine
+def _correct(s, row):
+    """Note the CREATE row of a file that existed before the row (`file_rules.holds`); NONE: no row."""
+    if row >= 0:
+        s.mistaken[s.counts[MISTAKEN]] = row
+        s.counts[MISTAKEN] += 1
+
+
+@subroutine
+def _measured(s, node, length):
+    """Note that a stat or seek has shown the file's length."""
+    _correct(s, rules.holds(s.nodes[node], length, s.counts[OLDEST]))
+    rules.set_length(s.nodes[node], length)
+
+
+@subroutine
+def _stat(s, out, call, node):
+    if call[ASKED] == IS_DIRECTORY:
+        s.nodes[node].is_dir = 1
+    elif call[ASKED] >= 0:
+        _measured(s, node, call[ASKED])
+    return _emit(s, out, call, STAT, node, -1, 0, DIRECTORY if s.nodes[node].is_dir else 0, -1)
 
 
 @subroutine
@@ -188,9 +306,7 @@ def _transfer(s, out, call, found, node):
         start, flag = rules.write(before, found, at, count, 0)
         return _emit(s, out, call, WRITE, node, start, count, flag, -1)
     start, flag, row = rules.read(before, found, at, asked, count, s.counts[OLDEST])
-    if row >= 0:  # the file existed before its assumed CREATE
-        s.mistaken[s.counts[MISTAKEN]] = row
-        s.counts[MISTAKEN] += 1
+    _correct(s, row)
     return _emit(s, out, call, READ, node, start, count, flag, -1)
 
 
@@ -206,10 +322,20 @@ def _on_descriptor(s, out, call, which):
     if op == READ or op == WRITE:
         return _transfer(s, out, call, found, node)
     if op == SEEK:
+        if call[AT] != HERE and not s.nodes[node].is_dir:
+            _measured(s, node, call[AT])
         rules.seek(found, call[MOVED])
         return BOOKKEEPING
     if op == CLOSE and found.path_only:  # O_PATH opened nothing, so there is nothing to release
         return BOOKKEEPING
+    if op == STAT:
+        return _stat(s, out, call, node)
+    if op == TRUNCATE:
+        rules.set_length(s.nodes[node], call[AT])
+        return _emit(s, out, call, TRUNCATE, node, call[AT], 0, 0, -1)
+    if op == READDIR:
+        s.nodes[node].is_dir = 1
+        return _emit(s, out, call, READDIR, node, -1, call[MOVED], DIRECTORY, -1)
     flag = (DIRECTORY if s.nodes[node].is_dir else 0) | call[FLAGS]
     return _emit(s, out, call, op, node, -1, 0, flag, -1)
 
@@ -228,18 +354,21 @@ def follow(s, calls, out):
     for i in range(len(calls)):
         call = calls[i]
         op = call[OP]
-        if call[PATH] == ODD or (op >= 0 and call[MOVED] > MOST):
+        if op == NOTHING:
+            continue
+        if call[PATH] == ODD or call[PATH2] == ODD or (op >= 0 and call[MOVED] > MOST):
             return i
         if op == FAILED:
             made = _failed(s, call)
-        elif op == OPEN:
-            made = _open(s, out, call)
-        elif op == UNLINK:
-            made = _remove(s, out, call)
+        elif call[PATH] >= 0 or op == OPEN:
+            made = _on_paths(s, out, call)
         else:
             which = s.slots[s.tasks[call[TASK], 0], call[FD]]
             if call[RAW] != NO_RAW and (which < 0 or s.founds[which].raw != call[RAW]):
                 return i  # the descriptor's printed path differs from the known one: the handlers resolve it
             made = UNKNOWN_FD if which < 0 else _on_descriptor(s, out, call, which)
+            s.tasks[call[TASK], 2] |= made == UNKNOWN_FD
+        if made == NOT_HERE:
+            return i
         s.counts[REASON + made] += 1
     return len(calls)

@@ -1,7 +1,6 @@
-"""Parse the plainest lines of strace into numbers: complete calls on one descriptor or one path.
+"""Parse the plainest lines of strace into numbers: complete calls with the arguments that `ARGUMENTS` lists.
 
-    [PID ][SECONDS.FRACTION ]NAME(FD[<PATH>][, DATA, COUNT[, OFFSET]]) = RESULT[ <TIME>]
-    [PID ][SECONDS.FRACTION ]NAME([DIRECTORY, ]"PATH"[, FLAGS[, MODE]]) = RESULT[<PATH>][ <TIME>]
+    [PID ][SECONDS.FRACTION ]NAME(ARGUMENTS) = RESULT[<PATH>][ <TIME>]
 
 and the same with `-1 ERROR (TEXT)` as the result.  Any other line is left to the patterns of
 `scmsim.trace.syscalls.text`, which give the same result for the lines parsed here.
@@ -10,21 +9,37 @@ and the same with `-1 ERROR (TEXT)` as the result.  Any other line is left to th
 import numpy as np
 
 from scmsim.jit import kernel, subroutine
+from scmsim.trace.kernels import strace_words as words
 
 # Columns of a row:
 # - START, END: limits of the line in the text
 # - FD, RAW: descriptor, and index of its text <PATH> (-1: none); for an open, those of its result
+# - ASKED: bytes asked for; for a stat, the file's length, NO_LENGTH or IS_DIRECTORY; for an lseek, whether it is to the end; for
+#   an open, whether it printed RAW as PATH was asked for
 # - BASE, PATH, FLAGS: for a call on a path, indices of the texts of its directory argument, its path (without quotes) and its
-#   flags; -1: none
+#   flags; -1: none.  FLAGS of an fcntl or ioctl is its command, of a NAMED call its name
+# - BASE2, PATH2: those of a second path
 # - ERROR: 0: none, 1: ENOENT, 2: another error
-CALL, START, END, PID, TIME, FD, RAW, ASKED, OFFSET, RESULT, BASE, PATH, FLAGS, ERROR = range(14)
-WIDTH = 14
+CALL, START, END, PID, TIME, FD, RAW, ASKED, OFFSET, RESULT, BASE, PATH, FLAGS, ERROR, BASE2, PATH2 = range(16)
+WIDTH = 16
 OTHER = -1  # CALL of a line that is left to the patterns
-NAMES = (
-    "read", "write", "pread64", "pwrite64", "lseek", "fsync", "fdatasync", "close", "open", "openat", "creat", "unlink", "unlinkat",
-)  # fmt: skip
-(READ, WRITE, PREAD, PWRITE, LSEEK, FSYNC, FDATASYNC, CLOSE, OPEN, OPENAT, CREAT, UNLINK, UNLINKAT) = range(len(NAMES))
-MOST_TEXTS = 5  # maximum number of texts per line: BASE, PATH and its ABOVE, FLAGS, RAW
+NO_LENGTH, IS_DIRECTORY = -1, -2
+# Arguments of the calls: f descriptor, d data, c count, o offset, s offset and whence, i structure of a stat, b directory, p path,
+# w flags, m mode, M mode or nothing, . any others after a comma, * any others
+ARGUMENTS = {
+    "read": "fdc", "write": "fdc", "pread64": "fdco", "pwrite64": "fdco", "lseek": "fs", "fstat": "fi", "ftruncate": "fo",
+    "getdents64": "f.", "fcntl": "fw*", "ioctl": "fw*", "fsync": "f", "fdatasync": "f", "close": "f", "open": "pwM",
+    "openat": "bpwM", "creat": "pm", "unlink": "p", "unlinkat": "bpw", "rmdir": "p", "mkdir": "pm", "mkdirat": "bpm",
+    "access": "pw", "faccessat": "bpw", "stat": "pi", "lstat": "pi", "newfstatat": "bpiw", "statx": "bpwwi", "rename": "pp",
+    "renameat": "bpbp", "renameat2": "bpbpw", "link": "pp", "linkat": "bpbpw", "": "*",
+}  # fmt: skip
+NAMES = tuple(ARGUMENTS)
+(
+    READ, WRITE, PREAD, PWRITE, LSEEK, FSTAT, FTRUNCATE, GETDENTS, FCNTL, IOCTL, FSYNC, FDATASYNC, CLOSE, OPEN, OPENAT, CREAT,
+    UNLINK, UNLINKAT, RMDIR, MKDIR, MKDIRAT, ACCESS, FACCESSAT, STAT, LSTAT, NEWFSTATAT, STATX, RENAME, RENAMEAT,
+    RENAMEAT2, LINK, LINKAT, NAMED,
+) = range(len(NAMES))  # fmt: skip
+MOST_TEXTS = 7  # maximum number of texts per line: two of BASE, PATH and its ABOVE; FLAGS or RAW
 # Columns of a text:
 # - FIRST, LAST: limits in the block
 # - ABOVE: for a path, index of its text up to the last slash; -1: the name after it is not plain
@@ -34,20 +49,29 @@ TEXT_WIDTH = 4
 _NOT_SPLIT = -2  # ABOVE of a text that was not a path so far
 ENOENT = 1
 
-_LONGEST = 10
-_TEXT = np.zeros((len(NAMES), _LONGEST), np.uint8)
-for _i, _text in enumerate(NAMES):
-    _TEXT[_i, : len(_text) + 1] = np.frombuffer(_text.encode() + b"(", np.uint8)
-_LENGTH = np.array([len(name) + 1 for name in NAMES])
-_DIGITS = 18
+_TEXT = np.zeros((NAMED, max(map(len, NAMES)) + 1), np.uint8)
+_KINDS = np.zeros((len(NAMES), max(map(len, ARGUMENTS.values())) + 1), np.uint8)  # 0 after the last argument
+for _i, (_text, _kinds) in enumerate(ARGUMENTS.items()):
+    _KINDS[_i, : len(_kinds)] = np.frombuffer(_kinds.encode(), np.uint8)
+    _TEXT[_i % NAMED, : len(_text) + 1] = np.frombuffer(_text.encode() + b"(", np.uint8) if _text else _TEXT[0, :1]
+_LENGTH = np.array([len(name) + 1 for name in NAMES[:NAMED]])
+_FD, _DATA, _COUNT, _OFFSET, _SEEK, _STRUCT, _BASE, _PATH, _WORDS, _MODE, _MAY_MODE, _MORE_ARGUMENTS, _ANY = (
+    np.frombuffer(b"fdcosibpwmM.*", np.uint8)
+)
 _MOST_PID = 10**7  # Linux allows 2^22; larger numbers are times
 _FNV, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
-_SET, _CUR = np.frombuffer(b"SEEK_SET)SEEK_CUR)", np.uint8).reshape(2, 9)
-_HERE, _NO_ENTRY = np.frombuffer(b"AT_FDCWD", np.uint8), np.frombuffer(b"ENOENT ", np.uint8)
-_SPACE, _DOT, _LESS, _MORE, _CLOSE, _COMMA, _EQUAL, _QUOTE, _ESCAPE, _MINUS, _NEWLINE, _E, _BAR, _SEVEN, _SLASH = (
-    np.frombuffer(b' .<>),="\\-\nE|7/', np.uint8)
+_SET, _CUR, _AT_END = np.frombuffer(b"SEEK_SET)SEEK_CUR)SEEK_END)", np.uint8).reshape(3, 9)
+_HERE, _NO_ENTRY, _NULL = (np.frombuffer(text, np.uint8) for text in (b"AT_FDCWD", b"ENOENT ", b"NULL"))
+_STAT, _KIND_REG, _KIND_DIR, _SIZE, _DOTS, _MASK, _ATTRIBUTES, _STATX_KIND, _STATX_SIZE = (
+    np.frombuffer(text.encode(), np.uint8)
+    for text in (
+        "{st_mode=S_IF", "REG|", "DIR|", ", st_size=", ", ...}", "{stx_mask=", ", stx_attributes=", ", stx_mode=S_IF", ", stx_size="
+    )
+)  # fmt: skip
+_SPACE, _DOT, _MORE, _LESS, _CLOSE, _EQUAL, _ESCAPE, _MINUS, _NEWLINE, _E, _SLASH, _OPENS, _LOW = np.frombuffer(
+    b" .><)=\\-\nE/(_", np.uint8
 )
-_ZERO, _NINE, _A, _F, _X, _CAPITAL_A, _CAPITAL_Z, _LOW = np.frombuffer(b"09afxAZ_", np.uint8)
+_ZERO, _NINE, _CAPITAL_A, _CAPITAL_Z, _SMALL_A, _SMALL_Z = np.frombuffer(b"09AZaz", np.uint8)
 _NOT_ASCII = 128
 
 
@@ -99,26 +123,12 @@ def _number_of_path(text, start, end, texts):
 
 
 @subroutine
-def _number(text, at, end):
-    """Return (value, position after); position -1: no number, or a number that the patterns might parse differently."""
-    value, first = 0, at
-    while at < end and _ZERO <= text[at] <= _NINE:
-        if at - first >= _DIGITS:
-            return 0, -1
-        value = 10 * value + np.int64(text[at]) - 48
-        at += 1
-    if at == first or (text[first] == _ZERO and at > first + 1):
-        return 0, -1
-    return value, at
-
-
-@subroutine
 def _time(text, at, end, row):
     """Parse an optional time stamp; return the position after it, -1 if it has an unusual form."""
     row[TIME] = -1
     if not (at < end and _ZERO <= text[at] <= _NINE):
         return at
-    seconds, at = _number(text, at, end)
+    seconds, at = words.number(text, at, end)
     if at < 0 or at + 8 > end or text[at] != _DOT or seconds >= 4_000_000_000:
         return -1
     fraction, first = 0, at + 1
@@ -142,7 +152,7 @@ def _prefix(text, at, end, row):
     while k < end and _ZERO <= text[k] <= _NINE:
         k += 1
     if k > at and k < end and text[k] == _SPACE:
-        row[PID], at = _number(text, at, end)
+        row[PID], at = words.number(text, at, end)
         if at < 0:
             return -1
         while at < end and text[at] == _SPACE:
@@ -153,173 +163,153 @@ def _prefix(text, at, end, row):
 
 
 @subroutine
-def _name(text, at, end):
+def _name(text, at, end, row, texts):
+    """Set CALL to the call whose name is at `at`; return the position of its arguments, -1 if the text has no name."""
     for i in range(len(_LENGTH)):
-        length = _LENGTH[i]
-        if at + length <= end:
-            k = 0
-            while k < length and text[at + k] == _TEXT[i, k]:
-                k += 1
-            if k == length:
-                return i
-    return OTHER
+        length, k = _LENGTH[i], 0
+        while k < length and at + k < end and text[at + k] == _TEXT[i, k]:
+            k += 1
+        if k == length:
+            row[CALL] = i
+            return at + length
+    first = at
+    while at < end and (
+        _SMALL_A <= text[at] <= _SMALL_Z or text[at] == _LOW or (at > first and _ZERO <= text[at] <= _NINE)
+    ):
+        at += 1
+    if at == first or at >= end or text[at] != _OPENS:
+        return -1
+    row[CALL], row[FLAGS] = NAMED, _number_of_text(text, first, at, texts)
+    return at + 1
 
 
 @subroutine
-def _raw(text, at, end):
-    """Return the position after the optional path in <> of a descriptor, -1 if it has an unusual form."""
-    if at > 0 and at < end and text[at] == _LESS:
-        at += 1
-        while at < end and text[at] != _MORE and text[at] != _LESS:
-            at += 1
-        return at + 1 if at < end and text[at] == _MORE else -1
-    return at
+def _is_text(text, start, end, which, spans):
+    """Return whether the bytes [start, end) are the text with the index `which`."""
+    first, k = spans[which, FIRST], 0
+    if spans[which, LAST] - first != end - start:
+        return False
+    while start + k < end and text[first + k] == text[start + k]:
+        k += 1
+    return start + k == end
 
 
 @subroutine
 def _descriptor(text, at, end, row, texts):
     """Parse a descriptor and its optional path; return the position after them, -1 if they have an unusual form."""
-    row[FD], first = _number(text, at, end)
-    at = _raw(text, first, end)
+    row[FD], first = words.number(text, at, end)
+    at = words.raw(text, first, end)
     if at > first:
-        row[RAW] = _number_of_text(text, first, at, texts)
+        known = texts[2]
+        if known[0] == 0 or not _is_text(text, first, at, known[1], texts[0]):
+            known[1] = _number_of_text(text, first, at, texts)
+        row[RAW] = known[1]
     return at
 
 
 @subroutine
-def _directory(text, at, end):
-    """Return the position after the directory argument of a call and its comma, -1 if they have an unusual form."""
-    k = 0
-    while k < len(_HERE) and at + k < end and text[at + k] == _HERE[k]:
-        k += 1
-    at = at + k if k == len(_HERE) else _number(text, at, end)[1]
-    return _comma(text, _raw(text, at, end), end)
+def _directory(text, at, end, row, texts):
+    """Parse the directory argument of a path."""
+    first, after = at, words.literal(text, at, end, _HERE)
+    at = words.raw(text, after if after >= 0 else words.number(text, at, end)[1], end)
+    if at >= 0:
+        row[BASE if row[BASE] < 0 else BASE2] = _number_of_text(text, first, at, texts)
+    return at
 
 
 @subroutine
-def _path(text, at, end):
-    """Return the position after a path in quotes, -1 if the text at `at` is not one."""
-    if at < 0 or at >= end or text[at] != _QUOTE:
+def _path(text, at, end, row, texts):
+    """Parse a path; an empty path of a stat means the descriptor in place of the directory."""
+    first, at = at + 1, words.path(text, at, end)
+    if at < 0:
         return -1
-    at += 1
-    while at < end and text[at] != _QUOTE:
-        at += 2 if text[at] == _ESCAPE else 1
-    return at + 1 if at < end else -1
+    is_stat = row[CALL] == NEWFSTATAT or row[CALL] == STATX or row[CALL] == FACCESSAT
+    start = texts[0][row[BASE], FIRST] if is_stat else 0
+    if is_stat and at == first + 1 and text[start] <= _NINE:
+        row[BASE] = -1
+        return at if _descriptor(text, start, end, row, texts) >= 0 else -1
+    row[PATH if row[PATH] < 0 else PATH2] = _number_of_path(text, first, at - 1, texts)
+    return at
 
 
 @subroutine
-def _words(text, at, end):
-    """Return the position after names of flags, -1 if the text at `at` has none."""
-    first = at
-    while 0 <= at < end and (
-        _CAPITAL_A <= text[at] <= _CAPITAL_Z or _ZERO <= text[at] <= _NINE or text[at] == _LOW or text[at] == _BAR
-    ):
-        at += 1
-    if at > first and text[first] <= _NINE and (at > first + 1 or text[first] != _ZERO):
-        return -1  # flags as a number (-X raw)
-    return at if at > first else -1
+def _seek(text, at, end, row):
+    """Parse the offset and whence of an lseek."""
+    sign = -1 if at < end and text[at] == _MINUS else 1
+    value, at = words.number(text, at + (sign < 0), end)
+    row[OFFSET], at = sign * value, words.comma(text, at, end)
+    is_end = words.literal(text, at, end, _AT_END) >= 0
+    row[ASKED] = is_end
+    is_known = is_end or words.literal(text, at, end, _SET) >= 0 or words.literal(text, at, end, _CUR) >= 0
+    return at + len(_SET) - 1 if is_known else -1
 
 
 @subroutine
-def _octal(text, at, end):
-    first = at
-    while 0 <= at < end and _ZERO <= text[at] <= _SEVEN:
-        at += 1
-    return at if at > first else -1
+def _structure(text, at, end, row):
+    """Parse the structure of a stat of a file or directory, or its address."""
+    is_statx, row[ASKED] = row[CALL] == STATX, NO_LENGTH
+    if is_statx:
+        kind = words.literal(text, words.words(text, words.literal(text, at, end, _MASK), end), end, _ATTRIBUTES)
+        kind = words.literal(text, words.words(text, kind, end), end, _STATX_KIND)
+    else:
+        kind = words.literal(text, at, end, _STAT)
+    if kind < 0:
+        null = words.literal(text, at, end, _NULL)
+        return null if null >= 0 else words.pointer(text, at, end)
+    is_dir = words.literal(text, kind, end, _KIND_DIR) >= 0
+    if not is_dir and words.literal(text, kind, end, _KIND_REG) < 0:
+        return -1
+    at = words.octal(text, kind + len(_KIND_REG), end)
+    at = words.literal(text, at, end, _STATX_SIZE) if is_statx else words.literal(text, at, end, _SIZE)
+    length, at = words.number(text, at, end)
+    row[ASKED] = IS_DIRECTORY if is_dir else length
+    return words.literal(text, at, end, _DOTS)
 
 
 @subroutine
-def _on_path(text, at, end, row, texts):
-    """Parse a directory, a path and flags; return the position of the bracket that ends them, -1 if they have an unusual form."""
-    call, first = row[CALL], at
-    if call == OPENAT or call == UNLINKAT:
-        at = _directory(text, at, end)
+def _argument(text, at, end, row, texts, kind):
+    """Parse an argument (see ARGUMENTS); return the position after it, -1 if it has an unusual form."""
+    if kind == _FD:
+        return _descriptor(text, at, end, row, texts)
+    if kind == _PATH:
+        return _path(text, at, end, row, texts)
+    if kind == _BASE:
+        return _directory(text, at, end, row, texts)
+    if kind == _WORDS:
+        first, at = at, words.words(text, at, end)
         if at >= 0:
-            row[BASE] = _number_of_text(text, first, at - 2, texts)
-        first = at
-    at = _path(text, at, end)
-    if at < 0:
-        return -1
-    row[PATH] = _number_of_path(text, first + 1, at - 1, texts)
-    if call == UNLINK:
+            row[FLAGS] = _number_of_text(text, first, at, texts)
         return at
-    if call == CREAT:
-        return _octal(text, _comma(text, at, end), end)
-    first = _comma(text, at, end)
-    at = _words(text, first, end)
-    if at < 0:
-        return -1
-    row[FLAGS] = _number_of_text(text, first, at, texts)
-    if call != UNLINKAT and at < end and text[at] == _COMMA:
-        at = _octal(text, _comma(text, at, end), end)
+    if kind == _DATA:
+        return words.data(text, at, end)
+    if kind == _COUNT:
+        row[ASKED], at = words.number(text, at, end)
+    elif kind == _OFFSET:
+        row[OFFSET], at = words.number(text, at, end)
+    elif kind == _SEEK:
+        at = _seek(text, at, end, row)
+    elif kind == _STRUCT:
+        at = _structure(text, at, end, row)
+    elif kind == _MODE or kind == _MAY_MODE:
+        at = words.octal(text, at, end)
+    else:
+        at = words.rest(text, at, end)
     return at
-
-
-@subroutine
-def _data(text, at, end):
-    """Return the position after a string or a pointer, -1 if the text at `at` is neither."""
-    if at >= end:
-        return -1
-    if text[at] == _QUOTE:
-        at += 1
-        while at < end and text[at] != _QUOTE:
-            at += 2 if text[at] == _ESCAPE else 1
-        at += 1
-        if at + 3 <= end and text[at] == _DOT and text[at + 1] == _DOT and text[at + 2] == _DOT:
-            at += 3
-        return at if at <= end else -1
-    if at + 2 < end and text[at] == _ZERO and text[at + 1] == _X:
-        first = at + 2
-        at = first
-        while at < end and (_ZERO <= text[at] <= _NINE or _A <= text[at] <= _F):
-            at += 1
-        return at if at > first else -1
-    return -1
-
-
-@subroutine
-def _comma(text, at, end):
-    return at + 2 if 0 <= at and at + 2 <= end and text[at] == _COMMA and text[at + 1] == _SPACE else -1
-
-
-@subroutine
-def _seek(text, at, end):
-    """Return the position of the bracket that ends `OFFSET, SEEK_SET)` or `OFFSET, SEEK_CUR)`, else -1."""
-    at += 1 if at < end and text[at] == _MINUS else 0
-    _, at = _number(text, at, end)
-    at = _comma(text, at, end)
-    if at < 0 or at + 9 > end:
-        return -1
-    is_set = is_cur = True
-    for k in range(9):
-        is_set &= text[at + k] == _SET[k]
-        is_cur &= text[at + k] == _CUR[k]
-    return at + 8 if is_set or is_cur else -1
 
 
 @subroutine
 def _arguments(text, at, end, row, texts):
     """Parse the arguments; return the position of the bracket that ends them, -1 if they have an unusual form."""
-    call = row[CALL]
-    if call >= OPEN:
-        return _on_path(text, at, end, row, texts)
-    at = _descriptor(text, at, end, row, texts)
-    if at < 0 or call >= FSYNC:
-        return at
-    at = _comma(text, at, end)
-    if at < 0:
-        return -1
-    if call == LSEEK:
-        return _seek(text, at, end)
-    at = _comma(text, _data(text, at, end), end)
-    if at < 0:
-        return -1
-    row[ASKED], at = _number(text, at, end)
-    if call == PREAD or call == PWRITE:
-        at = _comma(text, at, end)
-        if at < 0:
-            return -1
-        row[OFFSET], at = _number(text, at, end)
+    i = 0
+    while at >= 0 and _KINDS[row[CALL], i]:
+        kind = _KINDS[row[CALL], i]
+        if kind == _MAY_MODE and at < end and text[at] == _CLOSE:
+            break
+        if i > 0 and kind != _ANY:
+            at = words.comma(text, at, end)
+        if at >= 0:
+            at = _argument(text, at, end, row, texts, kind)
+        i += 1
     return at
 
 
@@ -331,10 +321,7 @@ def _error(text, at, end, row):
         at += 1
     if at >= end or at < first + 2 or text[first] != _E or text[at] != _SPACE:
         return False
-    k = 0
-    while k < len(_NO_ENTRY) and text[first + k] == _NO_ENTRY[k]:
-        k += 1
-    row[ERROR] = 1 if k == len(_NO_ENTRY) else 2
+    row[ERROR] = ENOENT if words.literal(text, first, end, _NO_ENTRY) >= 0 else 2
     return True
 
 
@@ -353,9 +340,12 @@ def _result(text, at, end, row, texts):
         return _error(text, at, end, row)
     if OPEN <= row[CALL] <= CREAT:
         at = _descriptor(text, at, end, row, texts)
-        row[RESULT] = row[FD]
+        row[RESULT], raw = row[FD], texts[0][row[RAW]]
+        row[ASKED] = row[RAW] >= 0 and _is_text(text, raw[FIRST] + 1, raw[LAST] - 1, row[PATH], texts[0])
+    elif row[CALL] == NAMED and words.pointer(text, at, end) >= 0:
+        at = words.pointer(text, at, end)
     else:
-        row[RESULT], at = _number(text, at, end)
+        row[RESULT], at = words.number(text, at, end)
     if at < 0:
         return False
     return at == end or (at + 2 < end and text[at] == _SPACE and text[at + 1] == _LESS and text[end - 1] == _MORE)
@@ -365,20 +355,23 @@ def _result(text, at, end, row, texts):
 def _line(text, start, end, row, texts):
     row[:] = 0
     row[START], row[END], row[CALL] = start, end, OTHER
-    row[RAW] = row[BASE] = row[PATH] = row[FLAGS] = -1
+    row[RAW] = row[BASE] = row[PATH] = row[FLAGS] = row[BASE2] = row[PATH2] = -1
+    if start + 1 < end and text[end - 2] == _DOT and text[end - 1] == _MORE:
+        return  # ` <unfinished ...>`: the first half of a call, even if its arguments look like a result
     at = _prefix(text, start, end, row)
-    call = _name(text, at, end) if at >= 0 else OTHER
-    if call == OTHER:
+    at = _name(text, at, end, row, texts) if at >= 0 else -1
+    if at < 0:
         return
-    row[CALL] = call
-    at = _arguments(text, at + _LENGTH[call], end, row, texts)
+    at = _arguments(text, at, end, row, texts)
     if not _result(text, at, end, row, texts):
         row[CALL] = OTHER
 
 
 @kernel
 def take_apart(text, rows, spans, heads, known):
-    """Fill one row for each line of `text` (bytes), and `spans` with the places of distinct texts, counted in `known`.
+    """Fill one row for each line of `text` (bytes), and `spans` with the places of distinct texts.
+
+    `known` counts the texts, and has the index of the last descriptor's path: the next one is often the same.
 
     `heads` is the hash table of the texts: all -1, its length a power of two and larger than the number of texts.
     Return the number of lines.

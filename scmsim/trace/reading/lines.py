@@ -17,6 +17,7 @@ _FAR_TIME = 1 << 62  # limit of a time stamp, ns
 _BLANKS = 1 << 16
 _USUAL_LINE = 16  # bytes: a block of shorter lines is split into pieces, because an importer needs memory for each line
 _PIECES = 16
+_NEWLINE = 10
 
 Progress = Callable[[int, int], None]
 
@@ -77,19 +78,26 @@ def _whole_lines(given: Input, what: str, size: int) -> Iterator[bytes]:
 
 def _pieces(given: Input, text: bytes, size: int) -> Iterator[bytes]:
     """Yield whole lines with Linux's line ends: all at once, or in pieces if the lines are very short."""
-    if b"\r\n" in text:
+    if b"\r" in text:
         text = text.replace(b"\r\n", b"\n")
-    if b"\n" * _BLANKS in text or (len(text) > _BLANKS and not text.strip()):
+    if b"\n" * _BLANKS in text or (len(text) > _BLANKS and text.isspace()):
         raise UsageError(
             f"{given.path!r} has very many blank lines in a row; if it is not damaged, remove them with: grep -v '^ *$'"
         )
     start, step = 0, len(text)
-    if text.count(b"\n") * _USUAL_LINE > size:
+    if line_ends(text) * _USUAL_LINE > size:
         step = size // _PIECES
     while start < len(text):
         end = text.find(b"\n", start + step - 1) + 1 or len(text)
         yield text[start:end]
         start = end
+
+
+def line_ends(text: bytes) -> int:
+    """Return the number of line ends; NumPy counts them five times as fast as `bytes.count`."""
+    import numpy as np  # not above: a capture loads this module before the command starts
+
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == _NEWLINE))
 
 
 def is_title(line: str, delimiter: str) -> bool:

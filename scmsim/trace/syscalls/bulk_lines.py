@@ -8,18 +8,38 @@ from typing import Any
 
 import numpy as np
 
-from scmsim.core.records import CLOSE, DATA_ONLY, FSYNC, OPEN, READ, UNLINK, WRITE
+from scmsim.core.records import (
+    CLOSE,
+    DATA_ONLY,
+    FSYNC,
+    LINK,
+    MKDIR,
+    OPEN,
+    READ,
+    READDIR,
+    RENAME,
+    STAT,
+    TRUNCATE,
+    UNLINK,
+    WRITE,
+)
 from scmsim.trace.kernels import file_rules
+from scmsim.trace.reading.lines import line_ends
 from scmsim.trace.syscalls import runs as runs
 from scmsim.trace.syscalls.clock import Clock
-from scmsim.trace.syscalls.importer import Importer
+from scmsim.trace.syscalls.forms import Forms
+from scmsim.trace.syscalls.handlers import COUNTED
+from scmsim.trace.syscalls.importer import NOT_A_FILE_OPERATION, Importer
 from scmsim.trace.syscalls.names import above_of
 from scmsim.trace.syscalls.paths import open_flags
 from scmsim.trace.syscalls.state import Task
 from scmsim.trace.syscalls.text import unescape
 
 _MOST_FD = 1 << 16  # a larger descriptor is left to the patterns
-_UNKNOWN_FLAGS = re.compile(r"O_PATH|O_TMPFILE|AT_REMOVEDIR|^\|").search
+_UNKNOWN_FLAGS = re.compile(r"O_PATH|O_TMPFILE|AT_EMPTY_PATH|RENAME_EXCHANGE|^\|").search
+# commands without effect on the trace: locks and terminals are the most frequent
+_FCNTL = re.compile(r"F_(?!DUPFD|SETFD|SETFL|GETFL)").match
+_IOCTL = re.compile(r"TC|TIOC|FION").match
 _CREAT = "O_WRONLY|O_CREAT|O_TRUNC"  # flags that creat() implies
 
 
@@ -59,27 +79,40 @@ class BulkLines:
 
     Parameters
     ----------
-    imp, clock : Importer, Clock
+    imp, clock, forms : Importer, Clock, Forms
     block : bytes
         Whole lines.
     lines : callable(bytes)
         Converts lines one by one.
     """
 
-    def __init__(self, imp: Importer, clock: Clock, block: bytes, lines: Callable[[bytes], None]) -> None:
+    def __init__(self, imp: Importer, clock: Clock, forms: Forms, block: bytes, lines: Callable[[bytes], None]) -> None:
         from scmsim.trace.kernels import file_calls, strace_text
 
         self.imp, self.clock, self.block, self.text, self.calls = imp, clock, block, strace_text, file_calls
-        self._lines, self._understood = lines, False
-        count = block.count(b"\n") + (not block.endswith(b"\n"))
+        self._lines, self._forms, self._understood = lines, forms, False
+        count = line_ends(block) + (not block.endswith(b"\n"))
         self.rows = np.empty((count, strace_text.WIDTH), "i8")
         self.spans = np.empty((strace_text.MOST_TEXTS * count, strace_text.TEXT_WIDTH), "i8")
-        heads = np.full(2 << len(self.spans).bit_length(), -1)
-        strace_text.take_apart(np.frombuffer(block, np.uint8), self.rows, self.spans, heads, np.zeros(1, "i8"))
+        heads = np.full(2 << len(self.spans).bit_length(), -1, "i4")
+        strace_text.take_apart(np.frombuffer(block, np.uint8), self.rows, self.spans, heads, np.zeros(2, "i8"))
         self.texts = _Texts(strace_text, block, self.spans, heads)
+        self._look_up(strace_text.NAMED, COUNTED.get)
+        self._look_up(strace_text.FCNTL, _FCNTL)
+        self._look_up(strace_text.IOCTL, _IOCTL)
+
+    def _look_up(self, call: int, reason_of: Callable[[str], object]) -> None:
+        """Leave the calls without a reason, by their column FLAGS, to the patterns."""
+        text, rows = self.text, self.rows
+        at = np.flatnonzero(rows[:, text.CALL] == call)
+        some, which = np.unique(rows[at, text.FLAGS], return_inverse=True)
+        reasons = [reason_of(self.texts[number]) for number in some.tolist()]
+        rows[at[np.array([not reason for reason in reasons], bool)[which]], text.CALL] = text.OTHER
+        # the handlers do not look at the result of a call that is not a file operation
+        rows[at[np.array([reason == NOT_A_FILE_OPERATION for reason in reasons], bool)[which]], text.ERROR] = 0
 
     def work(self) -> bool:
-        """Convert all lines in order; return whether any were converted in bulk."""
+        """Convert all lines in order; return whether any file operations were converted in bulk."""
         done = 0
         for start, end in self._long():
             self._plain(done, start)
@@ -107,7 +140,8 @@ class BulkLines:
         tasks, which = self._tasks(rows[:, self.text.PID])
         rows = rows[: len(which)]
         now = self.clock.many(rows[:, self.text.TIME], imp.report.lines + 1) if tasks else None
-        if now is None or any(task.closing is not None for task in tasks):
+        # the first line may end a call that a message of strace has split
+        if now is None or self._forms.piece is not None or any(task.closing is not None for task in tasks):
             return 0
         fds, slot = np.unique(rows[:, self.text.FD], return_inverse=True)
         stretch = runs.Stretch(imp, tasks, [str(fd) for fd in fds.tolist()], self.texts)
@@ -117,10 +151,9 @@ class BulkLines:
         self._name(stretch, tasks, rows, calls)
         done = stretch.follow(calls)
         if done:
-            self._understood = True
             imp.report.lines += done
             self.clock.now = int(now[done - 1])
-            self._count_failed(rows[:done], which[:done], tasks)
+            self._count(rows[:done], which[:done], tasks)
         return done
 
     def _tasks(self, pids: np.ndarray) -> tuple[list[Task], np.ndarray]:
@@ -138,16 +171,23 @@ class BulkLines:
 
     def _as_calls(self, rows: np.ndarray, now: np.ndarray, task: np.ndarray, slot: np.ndarray) -> np.ndarray:
         text, kernel = self.text, self.calls
-        ops = np.array((READ, WRITE, READ, WRITE, kernel.SEEK, FSYNC, FSYNC, CLOSE, OPEN, OPEN, OPEN, UNLINK, UNLINK))
+        nothing = kernel.NOTHING
+        ops = np.array((
+            READ, WRITE, READ, WRITE, kernel.SEEK, STAT, TRUNCATE, READDIR, nothing, nothing, FSYNC, FSYNC, CLOSE, OPEN, OPEN, OPEN,
+            UNLINK, UNLINK, UNLINK, MKDIR, MKDIR, STAT, STAT, STAT, STAT, STAT, STAT, RENAME, RENAME, RENAME, LINK, LINK, nothing,
+        ))  # fmt: skip
         call, failed = rows[:, text.CALL], rows[:, text.ERROR]
-        positioned = (call == text.PREAD) | (call == text.PWRITE)
+        positioned = (call == text.PREAD) | (call == text.PWRITE) | (call == text.FTRUNCATE)
+        to_end = (call == text.LSEEK) & (rows[:, text.ASKED] > 0)
+        end = np.maximum(rows[:, text.RESULT] - rows[:, text.OFFSET], file_rules.HERE)
+        asked = np.where((call == text.ACCESS) | (call == text.FACCESSAT), text.NO_LENGTH, rows[:, text.ASKED])
         calls = np.empty((len(rows), kernel.WIDTH), "i8")
         calls[:, kernel.OP] = np.where(failed > 0, kernel.FAILED, ops[call])
         calls[:, kernel.NOW], calls[:, kernel.TASK], calls[:, kernel.FD] = now, task, slot
-        calls[:, kernel.RAW], calls[:, kernel.ASKED] = rows[:, text.RAW], rows[:, text.ASKED]
-        calls[:, kernel.AT] = np.where(positioned, rows[:, text.OFFSET], file_rules.HERE)
+        calls[:, kernel.RAW], calls[:, kernel.ASKED] = rows[:, text.RAW], asked
+        calls[:, kernel.AT] = np.where(positioned, rows[:, text.OFFSET], np.where(to_end, end, file_rules.HERE))
         calls[:, kernel.MOVED] = np.where(failed > 0, failed == text.ENOENT, rows[:, text.RESULT])
-        calls[:, kernel.PATH] = -1
+        calls[:, kernel.PATH] = calls[:, kernel.PATH2] = -1
         calls[:, kernel.FLAGS] = np.where(call == text.FDATASYNC, DATA_ONLY, 0)
         return calls
 
@@ -157,17 +197,25 @@ class BulkLines:
         error, spans = rows[:, text.ERROR], self.spans[rows[:, text.PATH]]
         is_empty = spans[:, text.FIRST] == spans[:, text.LAST]
         # other errors say nothing about a name, and neither does an empty path that was not found
-        says = (error == 0) | ((error == text.ENOENT) & ~is_empty)
+        # and an error of a call on two paths may be about either
+        says = (error == 0) | ((error == text.ENOENT) & ~is_empty & (rows[:, text.PATH2] < 0))
         at = np.flatnonzero((rows[:, text.PATH] >= 0) & says)
         if not len(at):
             return
-        rows, task, error = rows[at], calls[at, kernel.TASK], error[at]
-        base, unlinks = _distinct(task, rows[:, text.BASE])[1], rows[:, text.CALL] == text.UNLINK
-        asks, ask = _distinct(base, rows[:, text.PATH], rows[:, text.RAW], unlinks.astype("i8"))
-        path, direct = self._paths(stretch, tasks, rows[asks], task[asks])
-        flags = self._flags(rows)
-        calls[at, kernel.PATH] = np.where((error > 0) | (direct[ask] & (flags >= 0)), path[ask], kernel.ODD)
+        second = at[rows[at, text.PATH2] >= 0]
+        flags, error = self._flags(rows[at]), error[at]
+        rows, task = rows[np.concatenate((at, second))], calls[np.concatenate((at, second)), kernel.TASK]
+        rows[len(at) :, [text.BASE, text.PATH]] = rows[len(at) :, [text.BASE2, text.PATH2]]
+        base, opens = _distinct(task, rows[:, text.BASE])[1], self._opens(rows)
+        asks, ask = _distinct(base, rows[:, text.PATH], rows[:, text.RAW], opens.astype("i8"))
+        path, direct = (column[ask] for column in self._paths(stretch, tasks, rows[asks], task[asks]))
+        is_known = (error > 0) | (direct[: len(at)] & (flags >= 0))
+        calls[at, kernel.PATH] = np.where(is_known, path[: len(at)], kernel.ODD)
+        calls[second, kernel.PATH2] = np.where(direct[len(at) :], path[len(at) :], kernel.ODD)
         calls[at, kernel.FLAGS] = np.where(error > 0, 0, flags)
+
+    def _opens(self, rows: np.ndarray) -> np.ndarray:
+        return (rows[:, self.text.CALL] >= self.text.OPEN) & (rows[:, self.text.CALL] <= self.text.CREAT)
 
     def _flags(self, rows: np.ndarray) -> np.ndarray:
         """Return the open flags of calls on paths; -1: flags that only the handlers know."""
@@ -175,7 +223,8 @@ class BulkLines:
         some, which = _distinct(rows[:, text.FLAGS], rows[:, text.CALL])
         for number, call in rows[some][:, [text.FLAGS, text.CALL]].tolist():
             words = self.texts[number] if number >= 0 else _CREAT if call == text.CREAT else ""
-            out.append(-1 if _UNKNOWN_FLAGS(words) else open_flags(words))
+            removes = call == text.RMDIR or (call == text.UNLINKAT and "AT_REMOVEDIR" in words)
+            out.append(-1 if _UNKNOWN_FLAGS(words) else file_rules.DIR if removes else open_flags(words))
         return np.array(out)[which]
 
     def _paths(
@@ -191,13 +240,15 @@ class BulkLines:
         tail = np.where(is_plain, spans[asked, text.TAIL], last)
         folder = np.where(is_plain, spans[asked, text.ABOVE], len(spans) + asked)
         first, which = _distinct(_distinct(task, rows[:, text.BASE])[1], folder)
-        heads, above, direct, is_full = [], [], [], []
+        heads, above, direct, is_full, is_asked = [], [], [], [], []
         for i in first.tolist():
             head = self._head(tasks[task[i]], int(rows[i, text.BASE]), int(asked[i]), int(last[i] - tail[i]))
             heads.append(head or "")
             above.append(self.calls.ODD if head is None else stretch.path(above_of(head)))
             direct.append(names.is_direct(heads[-1].rpartition("/")[0]) and not heads[-1].startswith("/proc/"))
             is_full.append(heads[-1].startswith("/"))
+            start = spans[asked[i], text.FIRST]
+            is_asked.append([heads[-1]] == self.texts.some(start[None], tail[i, None]))
         index, is_followed = np.full(len(rows), self.calls.ODD), np.zeros(len(rows), bool)
         found = np.array(above)[which]
         known = found != self.calls.ODD
@@ -210,11 +261,11 @@ class BulkLines:
         if names.links:
             follows &= [path not in names.links for path in paths]
         # without the printed path, a later path may be relative to this descriptor
-        follows &= (raw >= 0) | ~special | (rows[:, text.CALL] == text.UNLINK)
-        shown = raw >= 0
-        led = self.texts.some(spans[raw[shown], text.FIRST] + 1, spans[raw[shown], text.LAST] - 1)
+        follows &= (raw >= 0) | ~special | ~self._opens(rows)
+        other = (raw >= 0) & ~((rows[:, text.ASKED] > 0) & np.array(is_asked)[which])
+        led = self.texts.some(spans[raw[other], text.FIRST] + 1, spans[raw[other], text.LAST] - 1)
         led = led if self.texts.is_plain else list(map(unescape, led))
-        follows[shown] &= np.fromiter(map(eq, led, compress(paths, shown.tolist())), bool, len(led))
+        follows[other] &= np.fromiter(map(eq, led, compress(paths, other.tolist())), bool, len(led))
         is_followed[known] = follows
         return index, is_followed
 
@@ -227,11 +278,26 @@ class BulkLines:
         path = self.imp.path(task, fd, raw, self.texts[asked])
         return path[: len(path) - cut]
 
-    def _count_failed(self, rows: np.ndarray, which: np.ndarray, tasks: list[Task]) -> None:
-        text, imp = self.text, self.imp
-        failed = rows[:, text.ERROR] > 0
-        for call, count in enumerate(np.bincount(rows[failed, text.CALL]).tolist()):
-            if count:
-                imp.report.failed[text.NAMES[call]] += count
+    def _count(self, rows: np.ndarray, which: np.ndarray, tasks: list[Task]) -> None:
+        """Count the calls that failed and those without effect, by name."""
+        text, imp, report = self.text, self.imp, self.imp.report
+        failed, named = rows[:, text.ERROR] > 0, rows[:, text.CALL] == text.NAMED
+        odd = failed | np.isin(rows[:, text.CALL], (text.NAMED, text.FCNTL, text.IOCTL))
+        self._understood |= not odd.all()
+        if not odd.any():
+            return
+        found = np.where(named, rows[:, text.FLAGS], -1)[odd]
+        first, each = _distinct(rows[odd, text.CALL], found, failed[odd].astype("i8"))
+        counts = np.bincount(each).tolist()
+        for i in np.argsort(first).tolist():  # in the order of the lines
+            call, error = rows[odd][first[i], [text.CALL, text.ERROR]].tolist()
+            name = self.texts[int(found[first[i]])] if call == text.NAMED else text.NAMES[call]
+            reason = COUNTED.get(name, NOT_A_FILE_OPERATION)
+            self._understood |= call != text.NAMED or reason != NOT_A_FILE_OPERATION
+            if error:
+                report.failed[name] += counts[i]
+            else:
+                report.left_out[reason] += counts[i]
+                report.other[name] += counts[i]
         for task in np.unique(which[failed]).tolist() if imp.forks else ():
             imp.forks.pop(tasks[task].pid, None)

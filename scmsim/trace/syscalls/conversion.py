@@ -28,16 +28,17 @@ Rules
 import os
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from scmsim.core.errors import UsageError
 from scmsim.trace.reading.report import Report
 from scmsim.trace.store import TraceWriter
-from scmsim.trace.syscalls import asynchronous, data, loss, memory, mixed, namespaces, paths, raw, space, table
 from scmsim.trace.syscalls import importer as why
+from scmsim.trace.syscalls import loss, memory, mixed, raw, table
 from scmsim.trace.syscalls.bulk_lines import BulkLines
 from scmsim.trace.syscalls.clock import Clock
 from scmsim.trace.syscalls.forms import Forms, needs_work
+from scmsim.trace.syscalls.handlers import ENDS, SPECS, Spec
 from scmsim.trace.syscalls.importer import Importer, not_in_the_trace
 from scmsim.trace.syscalls.state import Description, Task
 from scmsim.trace.syscalls.text import (
@@ -59,40 +60,7 @@ from scmsim.trace.syscalls.text import (
 
 _FORMAT = "strace output"
 _SHORT = 1 << 20  # bytes; a shorter text is converted faster without loading the compiled kernels
-
-
-class _Spec(NamedTuple):
-    """A call's pattern, the group of its result, its handler, and the group of the path that ENOENT refers to."""
-
-    match: Any
-    result: int
-    handler: Any
-    path: int | None
-    raw_first: bool  # numbers in place of flags are decoded before the pattern is tried
-
-
-def _specs() -> dict[str, _Spec]:
-    out = {}
-    modules: tuple[Any, ...] = (data, paths, memory, space, asynchronous, namespaces)
-    for name, (pattern, handler) in ((name, call) for module in modules for name, call in module.CALLS.items()):
-        compiled = re.compile(pattern)
-        path = 3 if pattern.startswith(paths.AT) else 1 if pattern.startswith(paths.PATH) else None
-        if name.startswith(("rename", "link", "symlink")):
-            path = None  # ENOENT may mean the other path
-        out[name] = _Spec(compiled.match, compiled.groupindex["result"], handler, path, name in raw.FIRST)
-    return out
-
-
-_SPECS = _specs()
-# calls that a recording for this importer needs; messages are too frequent, and -y names the descriptors that they bring
-CALLS = tuple(
-    dict.fromkeys(
-        ("exit", "exit_group", *table.with_any("blind"), *(set(_SPECS) - {"recvmsg", "recvmmsg", "recvmmsg_time64"}))
-    )
-)
-
 _FD = re.compile(FD)
-_ENDS = ("exit", "_exit", "exit_group")
 
 
 class Conversion:
@@ -110,7 +78,7 @@ class Conversion:
     def take(self, block: bytes) -> None:
         """Convert the next lines; in a long text, convert stretches of plain calls in bulk."""
         if max(self._taken, len(block)) >= _SHORT and self.clock.kind:
-            if BulkLines(self.imp, self.clock, block, self._text).work():
+            if BulkLines(self.imp, self.clock, self.forms, block, self._text).work():
                 self.understood = True
         else:
             self._text(block.removesuffix(b"\n"))
@@ -123,7 +91,7 @@ class Conversion:
 
     def _lines(self, lines: list[str]) -> None:
         """Convert lines in the usual form one by one."""
-        imp, tasks, clock, specs = self.imp, self.imp.tasks, self.clock, _SPECS
+        imp, tasks, clock, specs = self.imp, self.imp.tasks, self.clock, SPECS
         number, second_half = self.report.lines, SECOND_HALF.match
         self.report.lines += len(lines)
         for line in lines:
@@ -173,7 +141,7 @@ class Conversion:
         else:
             loss.lost_line(self.imp, None)
 
-    def _call(self, task: Task, name: str, spec: _Spec, text: str, start: int, number: int) -> None:
+    def _call(self, task: Task, name: str, spec: Spec, text: str, start: int, number: int) -> None:
         """Handle a complete call whose arguments begin at `start`."""
         m = spec.match(raw.decode(name, text, start) if spec.raw_first else text, start)
         if m is None:
@@ -208,7 +176,7 @@ class Conversion:
         if reason is why.NOT_A_FILE_OPERATION or reason is why.NO_MODEL:
             self.report.other[name] += 1
 
-    def _failed(self, task: Task, name: str, spec: _Spec, m: re.Match[str]) -> None:
+    def _failed(self, task: Task, name: str, spec: Spec, m: re.Match[str]) -> None:
         self.understood = True
         task.closing = None
         if m[spec.result] == "?":
@@ -235,7 +203,7 @@ class Conversion:
 
     def _other(self, task: Task, name: str, text: str, number: int) -> None:
         """Count a call without a handler; `text` begins with the call's name."""
-        if name in _ENDS:
+        if name in ENDS:
             self.forms.ending(task.pid)
         if NEVER(text) and " = " not in text:
             self.report.left_out[why.NEVER_RETURNED] += 1
@@ -293,7 +261,7 @@ class Conversion:
 
     def _first_half_or_call(self, pid: str | None, called: re.Match[str], body: str, number: int) -> None:
         name, task = called[1], self.imp.tasks.get(pid) or self.imp.task(pid)
-        spec = _SPECS.get(name)
+        spec = SPECS.get(name)
         if body.endswith(UNFINISHED):
             self._first_half(task, name, body)
         elif spec is None:
@@ -304,7 +272,7 @@ class Conversion:
     def _first_half(self, task: Task, name: str, body: str) -> None:
         """Keep the first half of a split call; `body` begins with the call's name."""
         self.forms.begins(task, name)
-        if name not in _SPECS:
+        if name not in SPECS:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1
             self.report.other[name] += 1
             return
@@ -323,7 +291,7 @@ class Conversion:
     def _second_half(self, pid: str | None, name: str, tail: str, number: int) -> None:
         is_known = pid in self.imp.tasks
         task = self.imp.tasks.get(pid) or self.imp.task(pid)
-        spec = _SPECS.get(name)
+        spec = SPECS.get(name)
         self.forms.ends(task, name)
         if spec is None:
             self.report.left_out[why.NOT_A_FILE_OPERATION] += 1

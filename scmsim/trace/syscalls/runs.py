@@ -1,13 +1,14 @@
 """Convert many plain calls in a row in bulk: put the importer state that they touch into tables for a compiled kernel.
 
-Plain calls are the common ones (open, read, write, seek, sync, close, unlink) without unusual arguments; a stretch is a series of
-consecutive plain calls.  `kernels/file_calls.py` does for them what the handlers do (the property tests compare both).  The tables
+Plain calls are the common ones without unusual arguments, and calls without effect on files; a stretch is a series of consecutive
+plain calls.  `kernels/file_calls.py` does for them what the handlers do (the property tests compare both).  The tables
 hold only what a stretch touches, so their cost depends on the stretch, not on how many files the trace has opened so far.
 """
 
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
 from operator import attrgetter
 from typing import Any
 
@@ -92,31 +93,37 @@ class Stretch:
         self._founds: list[Description] = []
         self._paths: list[str] = []
         self._known = array("q")  # records of the kernel's PATH_KNOWN
-        self._path_index: dict[str, int] = {}
+        self._path_index: defaultdict[str, int] = defaultdict(count().__next__)
         self._index: dict[int, int] = {}  # index of each node and description by its id
 
     def path(self, path: str) -> int:
         """Return the index of a path for the column PATH."""
-        index = self._path_index.get(path)
-        if index is None:
+        if path not in self._path_index:
             names, above = self.imp.names, above_of(path)
             parent = self.path(above) if above != path else len(self._paths)
-            index = self._path_index[path] = len(self._paths)
             self._paths.append(path)
             self._known.extend((self._node_at(path), parent, names.inside(path), is_special(path), -1))
-        return index
+        return self._path_index[path]
 
     def paths(self, paths: list[str], above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices of many paths, whose directories have the indices `above`, and which of the paths are special."""
         index, names, known, start = self._path_index, self.imp.names, self.imp.names.table, len(self._paths)
-        each = np.array([index.setdefault(path, len(index)) for path in paths], "i8")
+        each = np.array(list(map(index.__getitem__, paths)), "i8")
         new = list(islice(index, start, None))
         self._paths += new
         rows = np.full((len(new), 5), -1, "i8")
-        rows[:, 0] = [self._node_at(path) if path in known else self._kernel.UNSEEN_NODE for path in new]
+        rows[:, 0] = self._kernel.UNSEEN_NODE
+        if not known.keys().isdisjoint(new):
+            rows[:, 0] = list(map(self._node_at, new))
         rows[each[each >= start] - start, 1] = above[each >= start]
         rows[:, 2] = 1 if names.under is None else list(map(names.inside, new))
-        rows[:, 3] = list(map(is_special, new))
+        folders, which = np.unique(rows[:, 1], return_inverse=True)
+        special = [is_special(f"{self._paths[i]}/x") for i in folders.tolist()]
+        rows[:, 3] = np.array(special, bool)[which]
+        for i in np.flatnonzero(
+            np.isin(rows[:, 1], [self._path_index.get(path, -1) for path in ("/", "/dev")])
+        ).tolist():
+            rows[i, 3] = is_special(new[i])  # /proc, but not /usr
         self._known.frombytes(rows.tobytes())
         return each, np.frombuffer(self._known, "i8").reshape(-1, 5)[each, 3] > 0
 
@@ -155,7 +162,7 @@ class Stretch:
         tables = list({id(task.table): task.table for task in self.tasks}.values())
         row_of = {id(table): i for i, table in enumerate(tables)}
         slots = np.array([[self._found(table.slots.get(fd)) for fd in self.fds] for table in tables], "i8")
-        named = int(np.isin(calls[:, kernel.OP], (kernel.OPEN, kernel.UNLINK)).sum())
+        named = int(np.isin(calls[:, kernel.OP], kernel.NAMED_OPS).sum())
         founds = self._found_table(named)
         nodes = self._node_table(2 * named)
         paths = np.array(self._known, "i8").reshape(-1, 5)
@@ -169,7 +176,7 @@ class Stretch:
             paths=paths.copy().view(kernel.PATH_KNOWN).reshape(-1),
             slots=slots.copy(),
             at_exec=np.full_like(slots, -1),
-            tasks=np.array([(row_of[id(task.table)], task.thread) for task in self.tasks], "i8"),
+            tasks=np.array([(row_of[id(task.table)], task.thread, task.lacked) for task in self.tasks], "i8"),
             numbered=np.empty(len(nodes), "i8"),
             mistaken=np.empty(len(calls), "i8"),
             counts=counts,
@@ -184,9 +191,10 @@ class Stretch:
         return int(done)
 
     def _node_table(self, more: int) -> np.ndarray:
-        table = np.zeros((len(self._nodes) + more, len(Node.NUMBERS) + 1), "i8")
+        table = np.zeros((len(self._nodes) + more, len(Node.NUMBERS) + 2), "i8")
+        table[:, -1] = self._kernel.UNMOVED
         if self._nodes:
-            table[: len(self._nodes), :-1] = np.array(list(map(_of_node, self._nodes)), "i8")
+            table[: len(self._nodes), :-2] = np.array(list(map(_of_node, self._nodes)), "i8")
         return table
 
     def _found_table(self, more: int) -> np.ndarray:
@@ -200,10 +208,10 @@ class Stretch:
     def _keep_nodes(self, table: np.ndarray, calls: np.ndarray, state: Any) -> None:
         """Store the numbers of the nodes; a new node becomes an object only if more than its name refers to it."""
         nodes, kernel, names, known = self._nodes, self._kernel, self.imp.names, len(self._nodes)
-        path, at = table[:, -1], np.arange(len(table))
+        path, moved, at = table[:, -2], table[:, -1], np.arange(len(table))
         held = np.isin(at, state.founds["node"][state.slots[state.slots >= 0]])
         lives = held | (at < known) | (path >= 0)
-        asleep = (at >= known) & (path >= 0) & ~held & (table[:, kernel.IS_DIR] == 0)
+        asleep = (at >= known) & (path >= 0) & ~held & (table[:, kernel.IS_DIR] == 0) & (moved == kernel.UNMOVED)
         asleep[asleep] = state.paths["node"][path[asleep]] == at[asleep]  # false for a file that is already removed
         lives &= ~asleep
         opens = calls[(calls[:, kernel.OP] == kernel.OPEN) & (calls[:, kernel.PATH] < 0)]
@@ -211,14 +219,16 @@ class Stretch:
         nodes += [self._paths[i] if i >= 0 else self._nameless(*next(owners)) for i in path[known:].tolist()]
         numbered = table[~lives & (table[:, kernel.IDENT] >= 0)]
         names.closed.update(zip(numbered[:, kernel.IDENT].tolist(), numbered[:, kernel.FIRST].tolist(), strict=True))
-        names.put_to_sleep([nodes[i] for i in at[asleep].tolist()], table[asleep, :-1])
+        names.put_to_sleep([nodes[i] for i in at[asleep].tolist()], table[asleep, :-2])
         state.paths["node"][path[asleep]] = kernel.UNSEEN_NODE  # `_keep_names` has nothing to do for them
         # lists of columns, not of rows: the garbage collector visits each list
-        columns = table[lives, :-1].T.tolist()
+        columns = table[lives, :-2].T.tolist()
         for i, numbers in zip(at[lives].tolist(), zip(*columns, strict=True), strict=True):
             if i >= known:
                 nodes[i] = Node(nodes[i], True)
             nodes[i].set_numbers(numbers)
+        for i in np.flatnonzero(moved >= 0).tolist():
+            nodes[i].path = self._paths[int(moved[i])]
 
     def _nameless(self, task: int, fd: int) -> str:
         return self.imp.nameless_path(self.tasks[task], self.fds[fd])
@@ -260,8 +270,8 @@ class Stretch:
         imp.names.numbered += [self._nodes[i] for i in state.numbered[: counts[kernel.NUMBERED]].tolist()]
         for row in state.mistaken[: counts[kernel.MISTAKEN]].tolist():
             imp.existed(row)
-        for task, thread in zip(self.tasks, state.tasks[:, 1].tolist(), strict=True):
-            task.thread = thread
+        for task, (_, thread, lacked) in zip(self.tasks, state.tasks.tolist(), strict=True):
+            task.thread, task.lacked = thread, bool(lacked)
         imp.threads = counts[kernel.THREADS]
         report = imp.report
         report.calls += counts[kernel.REASON + kernel.MADE]

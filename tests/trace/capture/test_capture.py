@@ -13,7 +13,7 @@ from scmsim.core.errors import EnvironmentProblem, UsageError
 from scmsim.trace import open_trace
 from scmsim.trace.capture import CommandError, check_command
 from scmsim.trace.capture import strace as backend
-from scmsim.trace.syscalls.conversion import CALLS
+from scmsim.trace.syscalls.handlers import CALLS
 from tests.trace.capture_helper import CAPTURE, can_trace, capture
 from tests.trace.strace_helper import convert
 

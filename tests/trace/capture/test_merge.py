@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scmsim.core.errors import EnvironmentProblem
 from scmsim.trace.capture._merge import Merge, StraceCalls
 from scmsim.trace.capture.perf import Nameless
-from scmsim.trace.syscalls.conversion import _SPECS, CALLS
 from scmsim.trace.syscalls.from_numbers import NEEDS_MEMORY, arguments, result
+from scmsim.trace.syscalls.handlers import CALLS, SPECS
 from scmsim.trace.syscalls.numbers import names
 from tests.trace.strace_helper import Row, convert
 
@@ -232,12 +232,12 @@ def test_numbers_become_the_words_of_strace(name: str, args: tuple[int, ...], va
     registers = [*args, *[0] * (6 - len(args))]
     line = f"{name}({arguments(name, registers)}) = {result(name, value, registers)}"
     assert line == text
-    assert value < 0 or _SPECS[name].match(line, len(name) + 1) is not None
+    assert value < 0 or SPECS[name].match(line, len(name) + 1) is not None
 
 
 def test_every_call_that_perf_writes_is_one_that_the_importer_understands() -> None:
     for name in set(CALLS) & set(NUMBER) - NEEDS_MEMORY:
-        spec = _SPECS.get(name)
+        spec = SPECS.get(name)
         line = f"{name}({arguments(name, [3, 4096, 4096, 0, 0, 0])}) = {result(name, 5, [3, 0, 0, 0, 0, 0])}"
         assert spec is None or spec.match(line, len(name) + 1) is not None, line
 

@@ -77,12 +77,41 @@ HOW = st.sampled_from(
      "O_RDWR|O_TRUNC", "O_WRONLY|O_APPEND|O_SYNC", "O_RDONLY|O_DIRECTORY", "O_PATH", "O_RDWR|O_TMPFILE"]
 )  # fmt: skip
 ERRORS = st.sampled_from(["ENOENT (No such file or directory)", "EACCES (Permission denied)"])
+COMMANDS = st.sampled_from(
+    [
+        "F_GETFD",
+        "F_SETFD, FD_CLOEXEC",
+        "F_SETLK, {l_type=F_RDLCK}",
+        "F_SETFL, O_WRONLY|O_APPEND",
+        "F_GETFL",
+        "F_setfl",
+        "7",
+    ]
+)
+RESULTS = st.sampled_from(
+    ["0", "7", "0x9", "-1 EAGAIN (Try again)", "-1 ENOENT (No such file)", "0 (Timeout)", "? ERESTART", "-7", "07"]
+)
+REQUESTS = st.sampled_from(
+    ["TCGETS", "TIOCGWINSZ", "FIONREAD", "FICLONE", "BTRFS_IOC_CLONE or FICLONE", "FS_IOC_ZERO_RANGE", "0x5401"]
+)
+STATXS = st.sampled_from(
+    ["{stx_mask=STATX_ALL|STATX_MNT_ID, stx_attributes=0, stx_mode=S_IFREG|0644, stx_size=4096, ...}", "NULL",
+     "{stx_mask=STATX_ALL, stx_attributes=STATX_ATTR_IMMUTABLE, stx_mode=S_IFDIR|0644, stx_size=4096, ...}",
+     "{stx_mask=STATX_ALL, stx_attributes=0, stx_mode=S_IFLNK|0644, stx_size=4096, ...}",
+     "{st_mode=S_IFREG|0644, st_size=4096, ...}"]
+)  # fmt: skip
+STRUCTS = st.sampled_from(
+    ["{st_mode=S_IFREG|0644, st_size=4096, ...}", "{st_mode=S_IFREG|0644, st_size=0, ...}",
+     "{st_mode=S_IFDIR|0755, st_size=9, ...}", "{st_mode=S_IFLNK|0777, st_size=9, ...}",
+     "{st_mode=S_IFCHR|0666, st_rdev=makedev(0x1, 0x3), ...}", "0x7ffe", "NULL",
+     "{st_mode=S_IFREG|S_ISUID|04755, st_size=7, ...}", "{st_mode=S_IFREG|0644, st_size=1099511627776, ...}"]
+)  # fmt: skip
 
 
 @st.composite
 def lines_on_paths(draw: Any) -> str:
     """A line that opens, closes or removes, or that fails to."""
-    fd, name, how = draw(st.sampled_from([3, 4, 5, 60])), draw(NAMES), draw(HOW)
+    fd, name, other, how = draw(st.sampled_from([3, 4, 5, 60])), draw(NAMES), draw(NAMES), draw(HOW)
     place = draw(st.sampled_from(["AT_FDCWD</w>", "AT_FDCWD</w>", "AT_FDCWD", "7</d>", "7", "AT_FDCWD</other>"]))
     real = {"/d/link": "/d/target", "rel": "/w/rel"}.get(name, name)
     shown = draw(st.sampled_from([f"<{real}>", f"<{real}>", ""]))
@@ -91,6 +120,17 @@ def lines_on_paths(draw: Any) -> str:
         (f'creat("{name}", 0644)', f"{fd}{shown}"), (f'unlink("{name}")', "0"), (f'unlinkat({place}, "{name}", 0)', "0"),
         (f'unlinkat({place}, "{name}", AT_REMOVEDIR)', "0"), (f"close({fd}{shown})", "0"), (f"close({fd})", "0"),
         (f'mkdir("{name}", 0755)', "0"), (f'rename("/d/b", "{name}")', "0"), (f"pread64({fd}{shown}, \"\"..., 9, 0)", "5"),
+        (f'mkdirat({place}, "{name}", 0755)', "0"), (f'rmdir("{name}")', "0"), (f'rename("{name}", "{other}")', "0"),
+        (f'renameat({place}, "{name}", 7</d>, "{other}")', "0"), (f'link("{name}", "{other}")', "0"),
+        (f'renameat2({place}, "{name}", {place}, "{other}", {draw(st.sampled_from(["0", "RENAME_EXCHANGE"]))})', "0"),
+        (f'linkat({place}, "{name}", 7, "{other}", {draw(st.sampled_from(["0", "AT_EMPTY_PATH"]))})', "0"),
+        (f'stat("{name}", {draw(STRUCTS)})', "0"), (f'lstat("{name}", {draw(STRUCTS)})', "0"),
+        (f'access("{name}", R_OK|W_OK)', "0"),
+        (f'newfstatat({place}, "{name}", {draw(STRUCTS)}, AT_SYMLINK_NOFOLLOW)', "0"), (f'faccessat({place}, "{name}", F_OK)', "0"),
+        (f'newfstatat({fd}{shown}, "", {draw(STRUCTS)}, AT_EMPTY_PATH)', "0"), (f'chmod("{name}", 0600)', "0"),
+        (f'statx({place}, "{name}", AT_STATX_SYNC_AS_STAT, STATX_SIZE, {draw(STATXS)})', "0"),
+        (f'statx({fd}{shown}, "", AT_EMPTY_PATH, STATX_SIZE, {draw(STATXS)})', "0"),
+        (f'symlink("{other}", "{name}")', "0"), (f'faccessat({fd}{shown}, "", F_OK)', "0"), (f'truncate("{name}", 5)', "0"),
     ]  # fmt: skip
     call, result = draw(st.sampled_from(calls))
     return f"{call} = -1 {draw(ERRORS)}" if draw(st.integers(0, 5)) == 5 else f"{call} = {result} <0.000005>"
@@ -111,6 +151,12 @@ def lines_of_strace(draw: Any) -> str:
                 f"lseek({who}, {at}, SEEK_SET) = {at}", f"lseek({who}, -1, SEEK_CUR)   = {at}", f"fsync({who}) = 0",
                 f"lseek({who}, 0, SEEK_END) = {at}", f"fdatasync({who}) = 0", f"ftruncate({who}, {at}) = 0",
                 f"read({who}, {data}, {asked}) = -1 EIO (Input/output error)", f"write({who}, {data}, 07) = 7",
+                f"lseek({who}, -1, SEEK_END) = {at}", f"fstat({who}, {draw(STRUCTS)}) = 0", f"getdents64({who}, 0x7f, 9) = {count}",
+                f"ioctl({who}, {draw(REQUESTS)}, 0x7f) = {draw(RESULTS)}",
+                f"fcntl({who}, {draw(COMMANDS)}) = 0", f"fcntl({who}, F_DUPFD, 4) = 60{who[len(str(fd)):]}", "brk(NULL) = 0x55",
+                f"fchmod({who}, 0600) = {draw(RESULTS)}", f"futex(0x7f, FUTEX_WAIT, 1) = {draw(RESULTS)}",
+                f"prctl(PR_SET_NAME, \"a) = 7\", <x>) = {draw(RESULTS)}", f"utimensat({who}, NULL, [1) = 2], 0) = {draw(RESULTS)}",
+                "exit_group(0) = ?", "io_uring_enter(3, 1) = 1", "brk(0 <unfinished ...>", "<... brk resumed>) = 7",
                 f"close({who}) = 0", 'openat(AT_FDCWD, "/d/b", O_RDWR|O_CREAT) = 4</d/b>',
                 'openat(AT_FDCWD, "/d/b", O_WRONLY|O_APPEND|O_SYNC) = 4</d/b>',
                 f"lseek({who}, garbage", f"ftruncate({who}, garbage) = 0", "openat(AT_FDCWD, garbage) = 4", "close(garbage",
@@ -173,6 +219,35 @@ def test_a_path_that_could_not_be_opened_is_not_looked_up(tmp_path: Path) -> Non
     lines = [f'1 {{}} stat("/{"x" * 900}") = 0', failed, failed, "1 {} sync() = 0", "1 {} fork() = 22"]
     text = "".join(line.format(f"1700000000.{i:06}") + "\n" for i, line in enumerate(lines)).encode()
     assert same(outcome(strace, tmp_path, text, 1, 0, 950), outcome(strace, tmp_path, text, FAR, FAR, 950))
+
+
+def test_a_call_on_an_unknown_descriptor_before_the_fork_is_remarked(tmp_path: Path) -> None:
+    call = '22 {} read(9, "", 5) = 5'
+    lines = [f'1 {{}} stat("/{"x" * 900}") = 0', call, call, "1 {} sync() = 0", "1 {} fork() = 22"]
+    text = "".join(line.format(f"1700000000.{i:06}") + "\n" for i, line in enumerate(lines)).encode()
+    fast = outcome(strace, tmp_path, text, 1, 0, 950)
+    assert same(fast, outcome(strace, tmp_path, text, FAR, FAR, 950)) and "process, late" in fast[4]["blind"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["lseek(3, 0, SEEK_CUR) = 0 <unfinished ...>", "brk(0) = -1 ENOMEM (No memory) <unfinished ...>",
+     "read(3, strace: Process 5 attached", 'open("/d/a", AT_REMOVEDIR) = 4', "chmod(a)\xa0= 0) = -1 EIO (I/O error)"],
+)  # fmt: skip
+def test_damaged_lines_between_calls(tmp_path: Path, line: str) -> None:
+    calls = ['open("/d/a", O_RDWR|O_CREAT, 0600) = 3', "sync() = 0", line, "brk(0) = 0x5", 'write(3, "", 7) = 7']
+    text = "".join(f"1 1700000000.{i:06} {call}\n" for i, call in enumerate(calls)).encode("latin-1")
+    for block in (40, 130, 200):
+        fast = outcome(strace, tmp_path, text, 1, 0, block)
+        assert same(fast, outcome(strace, tmp_path, text, FAR, FAR, block))
+
+
+@pytest.mark.parametrize("name", ["futex", "ioctl"])
+def test_calls_without_a_file_operation_are_no_trace(tmp_path: Path, name: str) -> None:
+    """A failed ioctl shows that the text is from strace; a call that does nothing to files does not."""
+    text = f"1 1.5 {name}(3, TCGETS, 0x7) = -1 EINVAL (Invalid argument)\n".encode() * 99
+    fast = outcome(strace, tmp_path, text, 1, 0, 300)
+    assert same(fast, outcome(strace, tmp_path, text, FAR, FAR, 300)) and isinstance(fast, str) == (name == "futex")
 
 
 def test_a_directory_that_is_exchanged_with_itself_keeps_its_files(tmp_path: Path) -> None:

@@ -53,6 +53,14 @@ DIRECTORIES = ["AT_FDCWD", "AT_FDCWD</w>", "7", "7</d>"]
 ODD_DIRECTORIES = ["AT_FDCW", "AT_FDCWDX", "-100", "07", "", "AT_FDCWD</w", "AT_FDCWD</w>>"]
 FLAGS = ["O_RDONLY", "O_RDWR|O_CREAT", "0", "AZ_09|Z"]
 ODD_FLAGS = ["", "o_rdonly", "O_RDWR ", "{flags=1}", "A@", "A[", "0x/", "A{", "A:"]
+STRUCTS = [
+    ("{st_mode=S_IFREG|0644, st_size=0, ...}", 0), ("{st_mode=S_IFREG|04755, st_size=123456789012345678, ...}", 123456789012345678),
+    ("{st_mode=S_IFDIR|S_ISVTX, st_size=4096, ...}", None), ("{st_mode=S_IFDIR|0755, st_size=4096, ...}", kernel.IS_DIRECTORY),
+    ("0x7ffe", kernel.NO_LENGTH), ("NULL", kernel.NO_LENGTH), ("{st_mode=S_IFLNK|0777, st_size=4, ...}", None),
+    ("{st_mode=S_IFREG|0644, st_size=1234567890123456789, ...}", None), ("{st_mode=S_IFREG|0644, st_size=4}", None),
+    ("{st_mode=S_IFREG|0644, st_size=04, ...}", None), ("{st_mode=S_IFREG, st_size=4, ...}", None), ("0x", None), ("NUL", None),
+    ("{st_mode=S_IFREG|0644, st_rdev=4, ...}", None), ("{st_mode=S_IFREGX|0644, st_size=4, ...}", None), ("", None),
+]  # fmt: skip
 ENDS = [(")", ""), (")   ", ""), (")", " <0.000005>"), (") ", " <1>")]
 ERRORS = [("ENOENT (No such file)", 1), ("EIO (Input)", 2), ("ENOENTX (y)", 2), ("E2BIG (y)", 2), ("EZ09 (y)", 2)]
 
@@ -60,8 +68,8 @@ ERRORS = [("ENOENT (No such file)", 1), ("EIO (Input)", 2), ("ENOENTX (y)", 2), 
 def apart(lines):
     """Take lines apart; return the joined text, the rows of the lines, the texts in them, and the columns of these texts."""
     text = "\n".join(lines).encode()
-    rows, spans = np.full((len(lines), kernel.WIDTH), 77), np.zeros((5 * len(lines) + 2, kernel.TEXT_WIDTH), np.int64)
-    heads, known = np.full(2 << (5 * len(lines)).bit_length(), -1), np.zeros(1, np.int64)
+    rows, spans = np.full((len(lines), kernel.WIDTH), 77), np.zeros((7 * len(lines) + 2, kernel.TEXT_WIDTH), np.int64)
+    heads, known = np.full(2 << (7 * len(lines)).bit_length(), -1), np.zeros(2, np.int64)
     assert kernel.take_apart(np.frombuffer(text, np.uint8), rows, spans, heads, known) == len(lines)
     spans = spans[: known[0]]
     texts = [text[start:end].decode() for start, end in spans[:, :2].tolist()]
@@ -77,13 +85,21 @@ def taken(lines):
     fd, path, asked, offset, result, where, error); None: left to the patterns."""
     text, rows, texts, _ = apart(lines)
     found = []
-    for line, (call, start, end, pid, time, fd, raw, asked, offset, result, base, path, flags, error) in zip(
+    for line, (call, start, end, pid, time, fd, raw, asked, offset, result, base, path, flags, error, *two) in zip(
         lines, rows.tolist(), strict=True
     ):
         assert text[start:end].decode() == line
-        raw, base, flags = (texts[i] if i >= 0 else "" for i in (raw, base, flags))
-        told = [f'"{texts[path]}"'] if path >= 0 else []
-        where = ", ".join([base] * (base != "") + told + [flags] * (flags != ""))
+        raw, base, base2, flags = (texts[i] if i >= 0 else "" for i in (raw, base, two[0], flags))
+        first, second = ([f'"{texts[i]}"'] if i >= 0 else [] for i in (path, two[1]))
+        where = ", ".join(
+            [base] * (base != "")
+            + first
+            + [base2] * (base2 != "")
+            + second
+            + [flags] * (flags != "" and call != kernel.NAMED)
+        )
+        if call == kernel.NAMED:
+            assert line.partition("(")[0].split()[-1] == flags
         found.append(
             None if call == kernel.OTHER else (NAMES[call], pid, time, fd, raw, asked, offset, result, where, error)
         )
@@ -116,15 +132,35 @@ def calls():
             yield f"{name}({text}, {data}, {asked}", name, fd, raw, asked, 0, ""
         for offset, name in itertools.product(NUMBERS, ("pread64", "pwrite64")):
             yield f"{name}({text}, {data}, {asked}, {offset}", name, fd, raw, asked, offset, ""
-    for offset, whence in itertools.product((0, -1, 4096), ("SEEK_SET", "SEEK_CUR")):
-        yield f"lseek(3</d/f>, {offset}, {whence}", "lseek", 3, "</d/f>", 0, 0, ""
+    for offset, whence in itertools.product((0, -1, 4096), ("SEEK_SET", "SEEK_CUR", "SEEK_END")):
+        yield f"lseek(3</d/f>, {offset}, {whence}", "lseek", 3, "</d/f>", int(whence == "SEEK_END"), offset, ""
+    for struct, asked in STRUCTS:
+        if asked is None:
+            continue
+        yield f"fstat(3</d/f>, {struct}", "fstat", 3, "</d/f>", asked, 0, ""
+        yield f'newfstatat(3</d/f>, "", {struct}, AT_EMPTY_PATH', "newfstatat", 3, "</d/f>", asked, 0, "AT_EMPTY_PATH"
+        wide = struct.replace("{st_", "{stx_mask=STATX_ALL, stx_attributes=0, stx_").replace(" st_size", " stx_size")
+        yield f'statx(7, "a", 0, STATX_SIZE, {wide}', "statx", 0, "", asked, 0, '7, "a", STATX_SIZE'
+        yield f'newfstatat(7, "a", {struct}, 0', "newfstatat", 0, "", asked, 0, '7, "a", 0'
+        yield f'stat("/a", {struct}', "stat", 0, "", asked, 0, '"/a"'
+        yield f'lstat("", {struct}', "lstat", 0, "", asked, 0, '""'
+    yield "ftruncate(3</d/f>, 4096", "ftruncate", 3, "</d/f>", 0, 4096, ""
+    yield "getdents64(3</d>, 0x55 /* 2 entries */, 32768", "getdents64", 3, "</d>", 0, 0, ""
+    yield "fcntl(3, F_GETFD", "fcntl", 3, "", 0, 0, "F_GETFD"
+    yield "ioctl(3, TCGETS, {x", "ioctl", 3, "", 0, 0, "TCGETS"
+    yield 'fcntl(3, F_SETLK, {l_type=F_RDLCK, x="a) = 5"}', "fcntl", 3, "", 0, 0, "F_SETLK"
+    for arguments in ("", "NULL", '"a) = 5", <b) = 6>', "(), x)", "0x7f /* comment */"):
+        yield f"brk({arguments}", "", 0, "", 0, 0, ""
     for number, path in enumerate(PATHS):
         directory, flags = DIRECTORIES[number], FLAGS[number]
         for name, told, more in (
             ("unlink", path, ""), ("creat", path, ", 0644"), ("open", f"{path}, {flags}", ""),
             ("open", f"{path}, {flags}", ", 0777"),
             ("openat", f"{directory}, {path}, {flags}", ""), ("openat", f"{directory}, {path}, {flags}", ", 01"),
-            ("unlinkat", f"{directory}, {path}, {flags}", ""),
+            ("unlinkat", f"{directory}, {path}, {flags}", ""), ("rmdir", path, ""), ("mkdir", path, ", 0755"),
+            ("mkdirat", f"{directory}, {path}", ", 0755"), ("access", f"{path}, {flags}", ""), ("rename", f'{path}, "/e"', ""),
+            ("renameat", f'{directory}, {path}, 9</w>, "e"', ""), ("link", f'"", {path}', ""),
+            ("renameat2", f'7, "e", {directory}, {path}, {flags}', ""), ("linkat", f'{directory}, "", 7, {path}, {flags}', ""),
         ):  # fmt: skip
             yield f"{name}({told}{more}", name, 0, "", 0, 0, told
 
@@ -167,12 +203,21 @@ ODD = [
                                    ") = -1 X (y)",
                                    ") = -1 E (y)", ") = -1 EIO", ") = -1 EI", ") = -2 EIO (x)", ") = -1EIO (x)",
                                    ") = -1 Eio (x)")),
-    *(f"lseek(3, {seek}) = 0" for seek in ("0, SEEK_END", "0, SEEK_DATA", "0, SEEK_SE", "0, SEEK_CU", "--1, SEEK_SET",
+    *(f"lseek(3, {seek}) = 0" for seek in ("0, SEEK_EN", "0, SEEK_DATA", "0, SEEK_SE", "0, SEEK_CU", "--1, SEEK_SET",
     "0,SEEK_SET", ", SEEK_SET",
                                            "0, SEEK_SETX", "01, SEEK_SET", "0")),
+    *(f"fstat(3, {struct}) = 0" for struct, asked in STRUCTS if asked is None),
+    'stat("a", {stx_mask=0, stx_attributes=0, stx_mode=S_IFREG|0, stx_size=4, ...}) = 0',
+    'statx(7, "a", 0, X, {st_mode=S_IFREG|0644, st_size=4, ...}) = 0', "fcntl(3) = 0",
+    "fcntl(3, f) = 0", "getdents64(3) = 0", "brk((), x) =5) = 10",
+    *(f"brk({rest}" for rest in ("0 = 0", "0) =0", "0) = -7", '"a) = 0', "0) = x", "<a) = 0", "0 <unfinished ...>", "<a->b>) = 0",
+                                 "0) = 0 (x)", "\t) = 0", "0)= 0", "0) = 07", "0) = ?")),
+    *(f"rename({rest}) = 0" for rest in ('"a"', '"a", "b", "c"', '7, "a", "b"', '"a" "b"', '"a", b')), 'mkdir("a") = 0',
+    "Brk(0) = 0", "9rk(0) = 0",
+    'renameat(7, "a", "b") = 0', 'renameat2(7, "a", 7, "b") = 0', 'access("a") = 0', 'rmdir("a", 0) = 0', "ftruncate(3, -1) = 0",
     'read(3,"", 5) = 5', 'read(3, "",5) = 5', 'read(3, "") = 5', "read(3) = 5", 'pread64(3, "", 5) = 5',
     'pread64(3, "", 5,6) = 5',
-    'read(3, "", 5, 6) = 5', "rea(3) = 0", "fsyn(3) = 0", "fsyncx(3) = 0", "fsync", "fsync(", "", "readv(3, \"\", 1) = 1",
+    'read(3, "", 5, 6) = 5', "fsync", "fsync(", "",
     "open(\"a\") = 3",
     'open("a", O_RDWR) = x', 'open("a", O_RDWR) = 3<a<b>>', 'openat(7</d>"a", O_RDWR) = 3', "--- SIGCHLD ---",
     "fsync(3 <unfinished ...>",
@@ -188,7 +233,7 @@ def test_the_last_line_may_have_an_end_or_not(end):
     text = f"fsync(3) = 0\n\nclose(3) = 0{end}".encode()
     rows, heads = np.zeros((6, kernel.WIDTH), np.int64), np.full(16, -1)
     lines = kernel.take_apart(
-        np.frombuffer(text, np.uint8), rows, np.zeros((9, kernel.TEXT_WIDTH), np.int64), heads, np.zeros(1, np.int64)
+        np.frombuffer(text, np.uint8), rows, np.zeros((9, kernel.TEXT_WIDTH), np.int64), heads, np.zeros(2, np.int64)
     )
     assert lines == 3 + max(0, len(end) - 1) and rows[:3, kernel.CALL].tolist() == [
         kernel.FSYNC,
@@ -205,7 +250,7 @@ def test_texts_that_meet_in_the_table_are_told_apart():
         np.zeros((30, kernel.WIDTH), np.int64),
         np.zeros((15, kernel.TEXT_WIDTH), np.int64),
         np.full(16, -1),
-        np.zeros(1, np.int64),
+        np.zeros(2, np.int64),
     )
     kernel.take_apart(np.frombuffer(text, np.uint8), rows, spans, heads, known)
     assert known[0] == 15 and rows[:, kernel.RAW].tolist() == [*range(15)] * 2 and sorted(heads) == [-1, *range(15)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scmsim.trace.formats.tracers import _perf_calls
-from scmsim.trace.syscalls import conversion, from_numbers, table
+from scmsim.trace.syscalls import from_numbers, handlers, table
 
 LISTS = Path(__file__).parents[2] / "data" / "syscalls"
 HEADERS = {
@@ -47,7 +47,7 @@ def test_what_calls_do_has_known_words() -> None:
 def test_what_the_importers_take_is_in_the_table() -> None:
     own = {"file_size", "page_fault"}  # lines that captures write
     aliases = {"llseek"}  # a name of old straces
-    handled = set(conversion._SPECS) - own - aliases
+    handled = set(handlers.SPECS) - own - aliases
     assert handled <= set(table.calls()) and set(_perf_calls.CALLS) <= set(table.calls())
     assert not [name for name in handled if table.does(name) == {"none"}]
     rows = table.with_any("row", "position", "descriptor", "place", "process", "attribute") - table.with_any("blind")

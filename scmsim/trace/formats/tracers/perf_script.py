@@ -263,7 +263,8 @@ class Conversion:
         rows = np.empty((stop, kernel.WIDTH), "i8")
         rows[:, kernel.OP], plain_flags = np.array([row[1:] for row in _PLAIN])[kind].T
         rows[:, kernel.NOW], rows[:, kernel.TASK], rows[:, kernel.FD] = calls.now, which, slot
-        rows[:, kernel.RAW], rows[:, kernel.PATH], rows[:, kernel.ASKED] = kernel.NO_RAW, -1, 0
+        rows[:, kernel.RAW], rows[:, kernel.ASKED] = kernel.NO_RAW, 0
+        rows[:, [kernel.PATH, kernel.PATH2]] = -1
         rows[:, kernel.AT] = np.where((kind >= _POSITIONED) & ~opens, a[:, 3], file_rules.HERE)
         rows[:, kernel.MOVED] = calls.result
         rows[:, kernel.FLAGS] = np.where(opens, _perf_calls.open_flags(self._open_flags(calls, kind)), plain_flags)

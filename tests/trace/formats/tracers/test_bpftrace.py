@@ -13,7 +13,7 @@ from scmsim.trace import open_trace
 from scmsim.trace.capture import bpf as backend
 from scmsim.trace.formats.tracers.bpftrace import _Text
 from scmsim.trace.reading.lines import BadLine
-from scmsim.trace.syscalls.conversion import CALLS
+from scmsim.trace.syscalls.handlers import CALLS
 from scmsim.trace.syscalls.numbers import names
 from tests.trace.capture_helper import capture
 from tests.trace.formats_helper import convert, convert_text
