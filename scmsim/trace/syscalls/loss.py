@@ -20,8 +20,10 @@ from scmsim.trace.syscalls.state import Description, Node, Task
 from scmsim.trace.syscalls.text import DIR, FD, PATH, PATHOF
 
 _HEAD = re.compile(rf"\w+\({FD}").match
-_RESULT = re.compile(rf"\)\s+= (-?\d{{1,18}}){PATHOF}(?: <[\d.]+>)?(?: \(.*\))?$").search
-_PATHS = re.compile(rf"(?:{DIR}, *)?{PATH}").finditer
+# A line that lost its end may be very long.  Possessive patterns and a look-behind keep the time in proportion to its length.
+_NOTE = r"\((?>[^()]*+(?:\([^()]*+\)[^()]*+)*+)\)"
+_RESULT = re.compile(rf"\)\s++= (-?\d{{1,18}}+){PATHOF}(?: <[\d.]++>)?(?: {_NOTE})?$").search
+_PATHS = re.compile(rf"(?:(?<!\d){DIR}, *+)?{PATH}").finditer
 _SHARES = re.compile(r"\bCLONE_[A-Z]+|^v?fork\(").search
 # calls whose result is the number of bytes moved; then the calls that change names and need two paths
 MOVERS = table.with_any("position", "length") & frozenset(

@@ -13,13 +13,13 @@ from typing import Any
 # the comments of the patterns name their groups
 
 # one level of nesting: -yy writes </dev/null<char 1:3>>; and the addresses of a socket: <TCP:[127.0.0.1:80->127.0.0.1:5]>
-_BODY = r"(?>/[^<>]*+(?>(?:<[^<>]*+>[^<>]*+)*)|[A-Z][\w+-]*+:\[.*?\](?=>)|[^<>]*+(?>(?:<[^<>]*+>[^<>]*+)*))"
+_BODY = r"(?>/[^<>]*+(?>(?:<[^<>]*+>[^<>]*+)*)|[A-Z][\w+-]*+:\[.{0,1024}?\](?=>)|[^<>]*+(?>(?:<[^<>]*+>[^<>]*+)*))"
 _STRING = r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"(?:\.\.\.)?'
 _POINTER = r"0x[0-9a-f]+|NULL"
 COMMA = r", *+"
 PATHOF = rf"(<{_BODY}>(?:\(deleted\))?)?"  # group: the text of -y about a descriptor
 FD = rf"(-?\d+){PATHOF}"  # groups: descriptor, path
-DIR = rf"(AT_FDCWD|(?!-100\b)-?\d+){PATHOF}"  # groups: descriptor, path
+DIR = rf"(AT_FDCWD|(?!-100\b)-?\d++){PATHOF}"  # groups: descriptor, path
 PATH = r'"([^"\\]*+(?>(?:\\.[^"\\]*+)*))"'  # group: the path, still escaped
 DATA = rf"(?:{_STRING}|{_POINTER})"
 VECTOR = rf'(?:\[(?>(?:[^"\]]++|{_STRING})*)\]|{_POINTER})'

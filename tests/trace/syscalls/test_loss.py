@@ -1,5 +1,6 @@
 """Losses measured by their consequences: what a line that was not understood puts in doubt."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,15 @@ def test_what_a_line_puts_in_doubt(tmp_path: Path, name: str) -> None:
     assert report.left_out[UNKNOWN_FD] == 0 and report.is_incomplete() == bool(uncertain or lost)
     assert case.trace.header["counts"]["uncertain_rows"] == uncertain
     assert not (case.records["flag"] >> 40).any()
+
+
+@pytest.mark.parametrize("piece", ["1234567890", 'openat(AT_FDCWD<UNIX:[12, "a"', ") = 1 (", "read(3</d<f, ", '"a\\" '])
+def test_a_long_damaged_line_takes_time_in_proportion(tmp_path: Path, piece: str) -> None:
+    """200,000 characters took 20 s to hours; the limit leaves room for a busy machine."""
+    start = time.process_time()
+    case = convert_lines(tmp_path, F, 'rename("/d/x", ' + piece * (200_000 // len(piece)), W)
+    assert time.process_time() - start < 10
+    assert case.report.lost_rows > 0
 
 
 def test_a_small_share_of_the_lines_can_be_most_of_the_bytes(tmp_path: Path) -> None:
