@@ -20,7 +20,8 @@ from scmsim.trace.syscalls.state import Description, Node, Task
 from scmsim.trace.syscalls.text import DIR, FD, PATH, PATHOF
 
 _HEAD = re.compile(rf"\w+\({FD}").match
-# A line that lost its end may be very long.  Possessive patterns and a look-behind keep the time in proportion to its length.
+# A line that lost its end may be very long.  The patterns are possessive, and a number is tried only from its first digit, so that
+# the time is proportional to the length.
 _NOTE = r"\((?>[^()]*+(?:\([^()]*+\)[^()]*+)*+)\)"
 _RESULT = re.compile(rf"\)\s++= (-?\d{{1,18}}+){PATHOF}(?: <[\d.]++>)?(?: {_NOTE})?$").search
 _PATHS = re.compile(rf"(?:(?<!\d){DIR}, *+)?{PATH}").finditer
