@@ -3,8 +3,9 @@
 The operations of a pass and the state before the pass determine what it does.  So once the state after a pass equals the state
 after an earlier pass of the same operations, the passes between the two states repeat forever and add the same counts each time.
 The result equals that of a replay of every pass bit for bit.  The whole state is compared, except for
-- counts that nothing depends on (a model lists its own in `STATISTICS`; only whether each is 0 is compared), and
-- two clocks that advance evenly: the time of the trace, and the MMU's cycles, with which the times of its busy walkers move.
+- counts that nothing depends on (a model lists its own in `STATISTICS`; only whether each is 0 is compared),
+- two clocks that advance evenly: the time of the trace, and the MMU's cycles, with which the times of its busy walkers move, and
+- the versions of the MMU's sets, which only save look-ups.
 A model that acts on the passing of time reports until when it stays quiet (`quiet_until`), given the time of the earlier
 state.  No pass after that time is skipped.
 Models without `STATISTICS` are replayed pass by pass, as is every source without `parts`.
@@ -27,13 +28,14 @@ STATISTICS = ("seen", "failed", "short", "failed_bytes", "failed_calls")  # of e
 class Watched(NamedTuple):
     """A state array of a stage, with the names of the fields that need not recur.
 
-    `counts` are fields that only count, `clocks` fields that hold times.  `moved` takes the saved values of both and returns
-    whether the clocks have advanced evenly since then.
+    `counts` are fields that only count, `clocks` fields that hold times, `hints` fields that save work but change no result.
+    `moved` takes the saved counts and clocks and returns whether the clocks have advanced evenly since then.
     """
 
     state: np.ndarray
     counts: tuple[str, ...] = ()
     clocks: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
     moved: Callable[[Mapping[str, np.ndarray]], bool] | None = None
 
     def fields(self) -> dict[str, np.ndarray]:
@@ -98,12 +100,14 @@ class PeriodDetector:
 
     def _is_back(self) -> bool:
         """Return whether every stage's state equals the saved state."""
-        for (state, counts, clocks, moved), then, fields in zip(self._watched(), self.saved, self.fields, strict=True):
+        for (state, counts, clocks, hints, moved), then, fields in zip(
+            self._watched(), self.saved, self.fields, strict=True
+        ):
             if state.shape != then.shape:
                 return False
             if any(((state[name] == 0) != (fields[name] == 0)).any() for name in counts):
                 return False
-            for name in (*counts, *clocks):
+            for name in (*counts, *clocks, *hints):
                 then[name] = state[name]
             if not np.array_equal(_words(state), _words(then)) or (moved and not moved(fields)):
                 return False

@@ -204,7 +204,8 @@ class Mmu(Stage):
         return self.walked[:read]
 
     def watched(self) -> list[Watched]:
-        return [Watched(self.state, clocks=("now", "free_at", "active_until"), moved=self._moved_along)]
+        clocks = ("now", "free_at", "active_until")
+        return [Watched(self.state, clocks=clocks, hints=("known",), moved=self._moved_along)]
 
     def _moved_along(self, then: Mapping[str, np.ndarray]) -> bool:
         """Return whether all walkers' times moved as far as the clock since `then`, or none of them moved."""
