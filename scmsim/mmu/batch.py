@@ -34,7 +34,7 @@ from scmsim.mmu.columns import (
     WALKS,
 )
 from scmsim.mmu.replay import relate
-from scmsim.mmu.state import BOTH, LRU, ON_WALK, SCM_SHIFT, SRRIP
+from scmsim.mmu.state import BOTH, EMPTY, LRU, ON_WALK, SCM_SHIFT, SRRIP
 from scmsim.mmu.tlb import touch, touch_row
 from scmsim.mmu.translate import translate
 from scmsim.mmu.walk import LEVEL_BITS, MEMORY, busy
@@ -85,10 +85,10 @@ def _rows_behind(s: np.void, page: np.void) -> bool:
 
 
 def _note_all_filled(s: np.void) -> None:
-    """Add every set of the TLBs to the list of filled sets, because `touch_row` adds none."""
+    """Mark every set of the TLBs as filled and its version as unknown, because `touch_row` notes neither."""
     tlbs = s["array"][: s["tlbs"]]
     sets = np.concatenate([t["first"] + t["lanes"] * np.arange(t["sets"]) for t in tlbs])
-    s["filled"], s["listed"] = len(sets), 1
+    s["filled"], s["listed"], s["known"] = len(sets), 1, EMPTY
     s["filled_set"][: len(sets)] = sets
 
 

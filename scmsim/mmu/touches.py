@@ -192,6 +192,9 @@ def _sure(s: np.void, pages: np.ndarray) -> np.ndarray:
     array, policy = s["array"], s["array"]["policy"]
     in_tree = 1 + np.log2(np.maximum(array["ways"], 1)).astype(int)
     stay = np.select([policy == LRU, policy == TREE, policy == SRRIP], [array["ways"], in_tree, 0], 1)
+    # a page also leaves a set, or moves in it, when the set is the second level of another kind of access
+    behind = s["page"]["stlb"]
+    stay[behind[behind >= 0]] = 0
     found: np.ndarray = np.minimum(stay[pages["l1"]], MOST)
     return found if s["filling"] != ON_WALK else 0 * found
 

@@ -119,6 +119,16 @@ def test_chunks_that_usually_change_nothing(name):
     check(MACHINES[name], pages, chunks, rows, None)
 
 
+def test_stores_to_a_set_that_is_the_second_level_of_loads():
+    """Two stores to a page are not one: the load between them moves another page to the front of the set."""
+    pages = [
+        (number, 12, kind) for number, kind in zip([0, 0, 0, 64, *[0] * 8], [0, 0, 0, 0, 1, 2, *[0] * 6], strict=True)
+    ]
+    stores = [(("STORE", TOP + (number << 12), 8, 12, 8, 0, 0), [], (0, 0)) for number in (128, 192, 256, 0)]
+    rows = [(("FENCE", 0, 0, 12, 0, 0, 0), [0], (0, 0)), *stores]
+    check(presets.read("core2-q8200"), pages, [[4 << 1 | 1, 5 << 1, 4 << 1 | 1]], rows, None)
+
+
 def check(told, pages, chunks, rows, full):
     """The counters of events behind their chunks are those of the reference, in which every touch is a look-up."""
     places = np.zeros(12, PLACE)
