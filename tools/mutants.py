@@ -65,7 +65,7 @@ ROOMS = {
     )},
     "alloc/aligned_holes": ("alloc", "fs/winefs", *OF_ALL),
     "alloc": ("alloc",),
-    **dict.fromkeys(("mmu/cpuid", "mmu/host"), ("mmu/test_host.py",)),
+    **dict.fromkeys(("mmu/cpuid", "mmu/host"), ("mmu/test_cpuid.py", "mmu/test_host.py")),
     "mmu": tuple(f"mmu/test_{name}.py" for name in (
         "batch_properties", "cli", "data_addresses", "each_rule", "invalidations", "lackey_lines", "memory_of_sequences",
         "page_runs", "presets", "properties", "simulate", "state", "touches", "walks",
