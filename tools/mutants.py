@@ -65,10 +65,10 @@ ROOMS = {
     )},
     "alloc/aligned_holes": ("alloc", "fs/winefs", *OF_ALL),
     "alloc": ("alloc",),
-    **dict.fromkeys(("mmu/cpuid", "mmu/host"), ("mmu/test_host.py",)),
+    **dict.fromkeys(("mmu/cpuid", "mmu/host"), ("mmu/test_cpuid.py", "mmu/test_host.py")),
     "mmu": tuple(f"mmu/test_{name}.py" for name in (
-        "batch_properties", "cli", "data_addresses", "each_rule", "lackey_lines", "memory_of_sequences", "mmu", "page_runs",
-        "presets", "properties", "touches",
+        "batch_properties", "cli", "data_addresses", "each_rule", "invalidations", "lackey_lines", "memory_of_sequences",
+        "page_runs", "presets", "properties", "simulate", "state", "touches", "walks",
     )),
     "medium": ("medium",),
     "paging": ("paging",),

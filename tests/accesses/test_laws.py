@@ -13,7 +13,7 @@ import pytest
 import scmsim
 from scmsim import mmu
 from scmsim.core.records import SETUP, WRITABLE_SHARED, joined
-from tests.conformance.test_fs import IN_DRAM, SYSTEMS, mixed, side
+from tests.conformance.systems import IN_DRAM, SYSTEMS, mixed, side
 from tests.conftest import NO_JIT
 from tests.fs import drive
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from scmsim.core.records import joined
-from tests.conformance.test_fs import SYSTEMS
+from tests.conformance.systems import SYSTEMS
 from tests.fs import drive, laws, tight
 from tests.golden import events
 

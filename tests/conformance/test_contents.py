@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scmsim.core.errors import UsageError
 from scmsim.core.records import LOAD, NTSTORE, PM, STORE
-from tests.conformance import test_fs
+from tests.conformance import systems
 from tests.conftest import NO_JIT
 from tests.fs import drive, laws
 from tests.fs.contents import Contents
@@ -23,7 +23,7 @@ UNZEROED = {
     "pmfs-2m", "ramfs", "tmpfs", "vsm-1g",
 }  # fmt: skip
 # Reads before an fsync that go beside what lies in the scratch area, from where it will be copied to.
-SYSTEMS = [fs for fs in test_fs.SYSTEMS if fs != "splitfs"]
+SYSTEMS = [fs for fs in systems.SYSTEMS if fs != "splitfs"]
 KINDS = ["write"] * 8 + ["read"] * 6 + ["truncate", "fallocate", "unlink", "rename", "fsync"]
 
 
@@ -135,7 +135,7 @@ def test_a_read_of_large_files_brings_what_was_written(fs: str) -> None:
         assert contents.do(*row), "the device is meant to have room"
 
 
-@pytest.mark.parametrize("fs", test_fs.SYSTEMS)
+@pytest.mark.parametrize("fs", systems.SYSTEMS)
 def test_a_small_device_is_refused_or_works(fs: str) -> None:
     """Of 64 KiB to 20 MiB, half as much again each time: what is stored lies on it, and it counts what it has."""
     capacity, works = 1 << 16, 0

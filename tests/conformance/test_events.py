@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conformance.test_fs import SYSTEMS
+from tests.conformance.systems import SYSTEMS
 from tests.golden import events
 from tests.golden.test_golden import HINT
 

@@ -2,7 +2,7 @@
 
 A family declares two things: `start`, which gives a fresh model and its reference, and `same`, what they agree in besides what
 persistent memory saw.  There are two kinds of reference: one counts by the site of a mechanism (`BySite`), one by the kind of what
-is stored, as in the families of Linux (`ByKind`).  What holds of every model alone is in tests/conformance/test_fs.py.
+is stored, as in the families of Linux (`ByKind`).  What holds of every model alone is in tests/conformance.
 """
 
 from collections import Counter

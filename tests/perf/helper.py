@@ -1,11 +1,25 @@
 """Matrices, back ends and a stand-in for perf that the tests of the harness share."""
 
+import json
 import os
 import pathlib
+import shutil
 import stat
 import sys
 
+import pytest
+
+from scmsim.core import registry
+from scmsim.perf import cells, runner, to_result
+from scmsim.perf.backend import Backend
+from scmsim.perf.machine import Machine
 from scmsim.perf.matrix import Matrix, Target
+
+needs_perf = pytest.mark.skipif(
+    shutil.which("perf") is None or Machine().paranoia() > 1,
+    reason="perf is not installed, or may not count the kernel",
+)
+ONE_CELL = {"operations": ("write",), "units": (1 << 12,), "repeats": 1, "backend": "perf"}
 
 SMALL = """
 [fs.a]
@@ -108,3 +122,28 @@ def config(folder: pathlib.Path, more: str = "") -> pathlib.Path:
     path = folder / "matrix.toml"
     path.write_text(SMALL.format(a=folder / "a", b=folder / "b") + more)
     return path
+
+
+def backend(small: Matrix, out: pathlib.Path) -> Backend:
+    """Start the back end of a matrix that writes into `out`."""
+    found: Backend = registry.load("backend", small.backend).start(runner.request(small, str(out)))
+    return found
+
+
+def measure(small: Matrix, out: pathlib.Path) -> int:
+    """Measure the cells that are not in `out` yet; return how many."""
+    found = backend(small, out)
+    with cells.opened(out, runner.identity(small, found)) as store:
+        return runner.run(small, found, store)
+
+
+def result(small: Matrix, out: pathlib.Path) -> to_result.Result:
+    """Return the result of the cells in `out`."""
+    found = backend(small, out)
+    with cells.opened(out, runner.identity(small, found)) as store:
+        return to_result.result(small, found, store)
+
+
+def records(out: pathlib.Path) -> dict[str, dict]:
+    """Return the records of the cells in `out`, by cell."""
+    return {path.stem: json.loads(path.read_bytes()) for path in (out / "cells").iterdir()}

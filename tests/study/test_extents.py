@@ -15,7 +15,7 @@ from scmsim.pipeline import place
 from scmsim.result import extents as table
 from scmsim.study import space
 from scmsim.trace import TraceWriter
-from tests.conformance import test_fs as conformance
+from tests.conformance import systems
 from tests.fs import drive
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -53,7 +53,7 @@ def test_blocks_without_content_are_extents_of_their_own():
 def test_laws(fs):
     """Lengths add up to the allocated bytes, nothing overlaps, and used and free bytes fit on the device."""
     holes = getattr(registry.load("fs", fs), "HOLES", True)
-    source = drive.source(conformance.side(), conformance.mixed(3, 60, holes=holes))
+    source = drive.source(systems.side(), systems.mixed(3, 60, holes=holes))
     total, model = place(source, fs, {})
     found = model.extents()
     assert (found["length"] > 0).all() and found.dtype == extents.EXTENT

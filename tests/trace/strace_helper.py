@@ -14,6 +14,8 @@ from scmsim.trace.summary import all_problems
 
 DATA = Path(__file__).parents[1] / "data" / "strace"
 STAMP = "100 1700000000.000000 "
+OPEN = 'openat(AT_FDCWD</d>, "f", O_RDWR) = 3</d/f>'
+NEW = 'openat(AT_FDCWD</d>, "f", O_RDWR|O_CREAT|O_EXCL, 0644) = 3</d/f>'
 
 
 class Row(NamedTuple):
@@ -69,3 +71,8 @@ def convert_lines(folder: Path, *lines: str, **options: Any) -> Case:
 def first_sizes(case: Case) -> dict[str, int]:
     """First size by path (the last object of a path wins)."""
     return dict(zip(case.trace.files.path, map(int, case.trace.files.first_size), strict=True))
+
+
+def ops(case: Case) -> list[tuple]:
+    """Return operation, offset, length and flag of each row."""
+    return [(row.op, row.offset, row.length, row.flag) for row in case.rows]

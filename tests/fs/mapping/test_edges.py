@@ -8,7 +8,7 @@ from scmsim.core import records as r
 from scmsim.core.records import joined
 from scmsim.fs.mapping import words as w
 from tests.fs import drive
-from tests.fs.mapping.reference import FAN
+from tests.fs.mapping.reference_entries import FAN
 from tests.fs.mapping.test_properties import MODELS, PAGES, SIZES, agree
 
 PAGE = 4096

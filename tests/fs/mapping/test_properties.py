@@ -16,7 +16,8 @@ from scmsim.fs.nova import state as nova
 from scmsim.fs.pmfs import state as pmfs
 from scmsim.fs.tmpfs import state as tmpfs
 from tests.fs import drive
-from tests.fs.mapping.reference import FAN, Mapped
+from tests.fs.mapping.reference import Mapped
+from tests.fs.mapping.reference_entries import FAN
 
 PAGES = 2 * FAN + 259  # of file 2, which exists before
 SIZES = (0, -1, PAGES * 4096 - 100)

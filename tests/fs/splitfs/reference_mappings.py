@@ -5,7 +5,8 @@ Written from the same description as scmsim/fs/splitfs/mappings.py, and shares n
 
 from collections import Counter
 
-from tests.fs.mapping.reference import FAN, Mapped
+from tests.fs.mapping.reference import Mapped
+from tests.fs.mapping.reference_entries import FAN
 
 PAGE = 4096
 STAGING = 1 << 45  # address of a staging file's byte in the library, less its address on the device
