@@ -22,7 +22,7 @@ from scmsim.trace.syscalls.text import DIR, FD, PATH, PATHOF
 _HEAD = re.compile(rf"\w+\({FD}").match
 # A line that lost its end may be very long.  The patterns are possessive, and a number is tried only from its first digit, so that
 # the time is proportional to the length.
-_NOTE = r"\((?>[^()]*+(?:\([^()]*+\)[^()]*+)*+)\)"
+_NOTE = r"\([^()]*+(?>(?:\([^()]*+\)[^()]*+)*)\)"
 _RESULT = re.compile(rf"\)\s++= (-?\d{{1,18}}+){PATHOF}(?: <[\d.]++>)?(?: {_NOTE})?$").search
 _PATHS = re.compile(rf"(?:(?<!\d){DIR}, *+)?{PATH}").finditer
 _SHARES = re.compile(r"\bCLONE_[A-Z]+|^v?fork\(").search
