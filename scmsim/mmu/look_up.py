@@ -63,4 +63,4 @@ def _hits(s, sequence, at, tag, page):
         return False
     if sequence.policy == TREE:
         return touch_tree(s, at, sequence.ways, sequence.recent, tag)
-    return touch(s, s.array[sequence.l1], tag, page.number)
+    return touch(s, s.array[page.l1], tag, page.number)

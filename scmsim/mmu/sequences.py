@@ -154,7 +154,7 @@ def _end(m, pages, begins, count):
         made.first, made.end, made.was = begins, m.touches_used, 0
         # bit-PLRU has no versions because a touch may clear the marks of earlier touches
         has_versions = page.is_short and page.policy != BITS
-        made.l1, made.policy, made.ways = page.l1, page.policy if has_versions else NO_VERSIONS, page.ways
+        made.policy, made.ways = page.policy if has_versions else NO_VERSIONS, page.ways
         made.recent, made.tag = page.recent, page.tag if kept == 1 else NO_TAG
         m.sequences_known += 1
         m.sequence_slots[slot] = m.sequences_known

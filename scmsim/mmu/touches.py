@@ -75,7 +75,6 @@ SEQUENCE = np.dtype(
             ("tag", "i8"),  # of the only page that must be looked up; NO_TAG: there are several
             ("recent", "i4"),  # slot that names the page used last in its set
             ("row", "i4"),  # row of its set, which starts at slot row << ROW_SHIFT
-            ("l1", "i4"),
             ("policy", "i4"),  # NO_VERSIONS: its set has no versions
             ("ways", "i4"),
             ("count", "i4"),  # number of its touches
@@ -193,8 +192,8 @@ def _sure(s: np.void, pages: np.ndarray) -> np.ndarray:
     in_tree = 1 + np.log2(np.maximum(array["ways"], 1)).astype(int)
     stay = np.select([policy == LRU, policy == TREE, policy == SRRIP], [array["ways"], in_tree, 0], 1)
     # a page also leaves a set, or moves in it, when the set is the second level of another kind of access
-    behind = s["page"]["stlb"]
-    stay[behind[behind >= 0]] = 0
+    second = s["page"]["stlb"]
+    stay[second[second >= 0]] = 0
     found: np.ndarray = np.minimum(stay[pages["l1"]], MOST)
     return found if s["filling"] != ON_WALK else 0 * found
 

@@ -9,10 +9,11 @@ import numpy as np
 from scmsim.jit import subroutine
 
 _DIGITS = 18
-_SPACE, _DOT, _LESS, _MORE, _CLOSE, _COMMA, _EQUAL, _QUOTE, _ESCAPE, _MINUS, _BAR, _SEVEN = np.frombuffer(
-    b' .<>),="\\-|7', np.uint8
+_SPACE, _LESS, _MORE, _CLOSE, _COMMA, _EQUAL, _QUOTE, _ESCAPE, _MINUS, _BAR, _SEVEN = np.frombuffer(
+    b' <>),="\\-|7', np.uint8
 )
 _ZERO, _NINE, _A, _F, _X, _CAPITAL_A, _CAPITAL_Z, _LOW = np.frombuffer(b"09afxAZ_", np.uint8)
+_CUT = np.frombuffer(b"...", np.uint8)  # after a string that strace cut
 _NOT_ASCII = 128
 
 
@@ -90,15 +91,11 @@ def data(text, at, end):
     """Return the position after a string or a pointer, -1 if the text at `at` is neither."""
     if at >= end:
         return -1
-    if text[at] == _QUOTE:
-        at += 1
-        while at < end and text[at] != _QUOTE:
-            at += 2 if text[at] == _ESCAPE else 1
-        at += 1
-        if at + 3 <= end and text[at] == _DOT and text[at + 1] == _DOT and text[at + 2] == _DOT:
-            at += 3
-        return at if at <= end else -1
-    return pointer(text, at, end)
+    if text[at] != _QUOTE:
+        return pointer(text, at, end)
+    at = path(text, at, end)
+    after_dots = literal(text, at, end, _CUT)
+    return after_dots if after_dots >= 0 else at
 
 
 @subroutine

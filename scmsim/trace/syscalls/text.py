@@ -12,7 +12,8 @@ from typing import Any
 
 # the comments of the patterns name their groups
 
-# one level of nesting: -yy writes </dev/null<char 1:3>>; and the addresses of a socket: <TCP:[127.0.0.1:80->127.0.0.1:5]>
+# one level of nesting: -yy writes </dev/null<char 1:3>>; and the addresses of a socket: <TCP:[127.0.0.1:80->127.0.0.1:5]>, of
+# limited length, so that a damaged line takes time in proportion to its length
 _BODY = r"(?>/[^<>]*+(?>(?:<[^<>]*+>[^<>]*+)*)|[A-Z][\w+-]*+:\[.{0,1024}?\](?=>)|[^<>]*+(?>(?:<[^<>]*+>[^<>]*+)*))"
 _STRING = r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"(?:\.\.\.)?'
 _POINTER = r"0x[0-9a-f]+|NULL"
